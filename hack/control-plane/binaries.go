@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package controlplane pins what hack/control-plane.sh builds: the API server, kubectl and etcd that the tests start.
+package controlplane
+
+import (
+	_ "go.etcd.io/etcd/server/v3"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)
