@@ -1,0 +1,53 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// HeapMode says who decides the size of the heap.
+type HeapMode uint8
+
+// The heap modes.
+const (
+	// HeapPercent is the JVM's own rule: percentages of the container's limit.
+	HeapPercent HeapMode = iota
+	// HeapFixed is -Xmx or -XX:MaxHeapSize.
+	HeapFixed
+	// HeapPlanned leaves it to the plan, which gives the flags for it.
+	HeapPlanned
+)
+
+// Collector is a garbage collector.
+type Collector uint8
+
+// The collectors of HotSpot.
+const (
+	// AutoCollector is the JVM's own choice: G1 from 2 CPUs and 1792 MiB on, otherwise Serial.
+	AutoCollector Collector = iota
+	Serial
+	Parallel
+	G1
+	ZGC
+	Shenandoah
+)
+
+// JVM holds the flags and facts of the Java virtual machine that decide its memory.
+type JVM struct {
+	// Version is the feature version, such as 21. 0 means not known.
+	Version  Fact[int]
+	HeapMode HeapMode
+	// MaxHeap is the heap in mode HeapFixed.
+	MaxHeap Fact[Bytes]
+	// MaxRAM replaces the container's limit in mode HeapPercent. 0 means not set.
+	MaxRAM Fact[Bytes]
+	// MaxRAMPercentage and MinRAMPercentage are percentages of the limit in mode HeapPercent; the second holds for small containers.
+	MaxRAMPercentage, MinRAMPercentage Fact[float64]
+	Collector                          Fact[Collector]
+	// CPUs that the JVM sees: the container's limit rounded up, or the node's.
+	CPUs Fact[int]
+	// Metaspace is MaxMetaspaceSize, CodeCache is ReservedCodeCacheSize, or measured figures of the two.
+	Metaspace, CodeCache Fact[Bytes]
+	// MaxDirect is MaxDirectMemorySize. 0 means as large as the heap.
+	MaxDirect Fact[Bytes]
+	// ThreadStack is -Xss.
+	ThreadStack Fact[Bytes]
+}
