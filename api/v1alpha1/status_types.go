@@ -198,7 +198,7 @@ type Line struct {
 	// count of the units that the line is made of: threads, partitions, stores and so on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9223372036854775807
+	// +kubebuilder:validation:Maximum=1000000000000
 	Count *int64 `json:"count,omitempty"`
 
 	// source of the figure that the line is made of.

@@ -170,7 +170,7 @@ type MemorySpec struct {
 	// +listType=map
 	// +listMapKey=region
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:MaxItems=11
 	Pins []Pin `json:"pins,omitempty"`
 }
 
@@ -202,7 +202,7 @@ type Pin struct {
 }
 
 // Region is a part of a process that a pin can fix.
-// +kubebuilder:validation:Enum=Heap;Metaspace;CodeCache;Compiler;ThreadStacks;Collector;DirectMemory;RocksDB;PageCache
+// +kubebuilder:validation:Enum=Heap;Metaspace;CodeCache;Compiler;ThreadStacks;Collector;DirectMemory;BlockCache;Memtables;TableReaders;PageCache
 type Region string
 
 const (
@@ -227,9 +227,15 @@ const (
 	// RegionDirectMemory is buffers outside the heap.
 	RegionDirectMemory Region = "DirectMemory"
 
-	// RegionRocksDB is all of RocksDB in the process: block caches, memtables, index and filter blocks. Pin it where the
-	// application bounds RocksDB itself, with a RocksDBConfigSetter that shares one cache.
-	RegionRocksDB Region = "RocksDB"
+	// RegionBlockCache is the block caches of all RocksDB instances in the process together. Pin it, and Memtables, where
+	// the application bounds RocksDB itself with a RocksDBConfigSetter that shares one cache.
+	RegionBlockCache Region = "BlockCache"
+
+	// RegionMemtables is the memtables of all RocksDB instances in the process together.
+	RegionMemtables Region = "Memtables"
+
+	// RegionTableReaders is the index and filter blocks that RocksDB keeps outside its block cache.
+	RegionTableReaders Region = "TableReaders"
 
 	// RegionPageCache is what is left free for the page cache.
 	RegionPageCache Region = "PageCache"

@@ -124,7 +124,7 @@ type RecordsSpec struct {
 // Store holds facts of one state store.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.kind) || self.kind != 'Global' || !has(self.subtopology)",message="a store of kind Global has no subtopology: every process holds all of it"
-// +kubebuilder:validation:XValidation:rule="!has(self.retentionSeconds) || !has(self.kind) || !(self.kind in ['KeyValue', 'Global', 'Suppress', 'ForeignKeySubscription'])",message="retentionSeconds must not be set for a store of this kind: it keeps everything"
+// +kubebuilder:validation:XValidation:rule="!has(self.retentionSeconds) || !has(self.kind) || !(self.kind in ['KeyValue', 'ForeignKeySubscription', 'TimeOrderedBuffer', 'Suppress', 'Global'])",message="retentionSeconds must not be set for a store of this kind: it keeps everything"
 // +kubebuilder:validation:XValidation:rule="!has(self.segmentSeconds) || has(self.retentionSeconds)",message="segmentSeconds needs retentionSeconds: the number of segments follows from both"
 type Store struct {
 	// name of the store, as in the name of its changelog topic: <application id>-<name>-changelog.
@@ -171,7 +171,7 @@ type Store struct {
 }
 
 // StoreKind is a kind of state store.
-// +kubebuilder:validation:Enum=KeyValue;Window;Session;Versioned;JoinWindow;OuterJoin;ForeignKeySubscription;TimeOrderedBuffer;Suppress;Global
+// +kubebuilder:validation:Enum=KeyValue;Window;Session;Versioned;JoinWindow;OuterJoinList;ForeignKeySubscription;TimeOrderedBuffer;TimeOrderedWindow;Suppress;Global
 type StoreKind string
 
 const (
@@ -190,14 +190,17 @@ const (
 	// StoreJoinWindow is one side's window store of a stream-stream join.
 	StoreJoinWindow StoreKind = "JoinWindow"
 
-	// StoreOuterJoin is the list of records without a partner in a left or outer stream-stream join.
-	StoreOuterJoin StoreKind = "OuterJoin"
+	// StoreOuterJoinList is the list of records without a partner in a left or outer stream-stream join.
+	StoreOuterJoinList StoreKind = "OuterJoinList"
 
 	// StoreForeignKeySubscription is the subscription store of a foreign-key join.
 	StoreForeignKeySubscription StoreKind = "ForeignKeySubscription"
 
 	// StoreTimeOrderedBuffer is the buffer of a stream-table join with grace (KIP-923).
 	StoreTimeOrderedBuffer StoreKind = "TimeOrderedBuffer"
+
+	// StoreTimeOrderedWindow is the store of an aggregation that emits on window close, in segments.
+	StoreTimeOrderedWindow StoreKind = "TimeOrderedWindow"
 
 	// StoreSuppress is the buffer of suppress(): on the heap, whatever the storage.
 	StoreSuppress StoreKind = "Suppress"
