@@ -1,0 +1,193 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fakekubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// playPod does the next step for a pod: schedule it, end it, start its containers, answer a resize.
+func (c *Cluster) playPod(ctx context.Context, w *world, pod *corev1.Pod) error {
+	switch {
+	case pod.Spec.NodeName == "":
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
+		return c.schedule(ctx, w, pod)
+	case w.isLost(pod.Spec.NodeName):
+		return c.markNodeLost(ctx, w, pod)
+	case pod.DeletionTimestamp != nil:
+		return c.endPod(ctx, pod)
+	case isTerminal(pod):
+		return nil
+	}
+	mounted := c.mountConfigMaps(w, pod)
+	return c.writePodStatus(ctx, pod, c.statusOf(w, pod, mounted))
+}
+
+// endPod removes a deleted pod from the API, as the kubelet does once its containers have ended.
+func (c *Cluster) endPod(ctx context.Context, pod *corev1.Pod) error {
+	now := *metav1.NewPreconditionDeleteOptions(string(pod.UID))
+	now.GracePeriodSeconds = new(int64)
+	err := c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, now)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// markNodeLost sets Ready=False on a pod whose node does not answer; nothing else about the pod changes. Pods on nodes
+// that this Cluster does not play are left alone.
+func (c *Cluster) markNodeLost(ctx context.Context, w *world, pod *corev1.Pod) error {
+	if w.nodes[pod.Spec.NodeName] == nil || findCondition(pod.Status.Conditions, corev1.PodReady) == nil {
+		return nil
+	}
+	status := *pod.Status.DeepCopy()
+	setCondition(&status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
+	return c.writePodStatus(ctx, pod, status)
+}
+
+// statusOf returns what the kubelet would report of a pod.
+func (c *Cluster) statusOf(w *world, pod *corev1.Pod, mounted bool) corev1.PodStatus {
+	status := *pod.Status.DeepCopy()
+	status.ObservedGeneration = pod.Generation
+	if status.StartTime == nil {
+		status.StartTime = new(metav1.Now())
+	}
+	setCondition(&status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	if !mounted {
+		status.ContainerStatuses = waitingContainers(pod)
+		return status
+	}
+	if status.Phase != corev1.PodRunning {
+		c.startContainers(pod, &status)
+	}
+	c.answerResize(w, pod, &status)
+	c.mu.Lock()
+	ready := !c.unready[pod.Name]
+	c.mu.Unlock()
+	for i := range status.ContainerStatuses {
+		status.ContainerStatuses[i].Ready = ready
+	}
+	setReadyConditions(&status, ready)
+	return status
+}
+
+// waitingContainers returns the statuses of containers whose volumes are not there yet.
+func waitingContainers(pod *corev1.Pod) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	for _, container := range pod.Spec.Containers {
+		waiting := &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		statuses = append(statuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, State: corev1.ContainerState{Waiting: waiting}, Started: new(false),
+		})
+	}
+	return statuses
+}
+
+// startContainers makes every container run with the resources of the pod's spec.
+func (c *Cluster) startContainers(pod *corev1.Pod, status *corev1.PodStatus) {
+	status.Phase = corev1.PodRunning
+	status.PodIP = c.address(pod)
+	status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
+	status.HostIP = "192.0.2.1"
+	status.HostIPs = []corev1.HostIP{{IP: status.HostIP}}
+	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
+	for _, container := range pod.Spec.InitContainers {
+		started := startedContainer(pod, container)
+		if !isSidecar(container) {
+			done := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}
+			started.State = corev1.ContainerState{Terminated: done}
+		}
+		started.Ready = true
+		status.InitContainerStatuses = append(status.InitContainerStatuses, started)
+	}
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, startedContainer(pod, container))
+	}
+}
+
+// startedContainer returns the status of a container that has just been started.
+func startedContainer(pod *corev1.Pod, container corev1.Container) corev1.ContainerStatus {
+	return corev1.ContainerStatus{
+		Name:               container.Name,
+		Image:              container.Image,
+		ImageID:            fmt.Sprintf("%s@sha256:%x", container.Image, sha256.Sum256([]byte(container.Image))),
+		ContainerID:        fmt.Sprintf("containerd://%x", sha256.Sum256([]byte(string(pod.UID)+container.Name))),
+		State:              corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		Started:            new(true),
+		Resources:          container.Resources.DeepCopy(),
+		AllocatedResources: container.Resources.Requests.DeepCopy(),
+	}
+}
+
+// setReadyConditions sets the conditions of a running pod.
+func setReadyConditions(status *corev1.PodStatus, ready bool) {
+	answer := corev1.ConditionFalse
+	if ready {
+		answer = corev1.ConditionTrue
+	}
+	setCondition(&status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue})
+	setCondition(&status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: answer})
+	setCondition(&status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: answer})
+}
+
+// writePodStatus writes a status that differs from the pod's.
+func (c *Cluster) writePodStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	if apiequality.Semantic.DeepEqual(status, pod.Status) {
+		return nil
+	}
+	changed := pod.DeepCopy()
+	changed.Status = status
+	_, err := c.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("status of pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// findCondition returns the condition of a type, or nil.
+func findCondition(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// setCondition adds or replaces a condition, and keeps its transition time unless the status flips.
+func setCondition(conditions *[]corev1.PodCondition, wanted corev1.PodCondition) {
+	wanted.LastTransitionTime = metav1.Now()
+	found := findCondition(*conditions, wanted.Type)
+	if found == nil {
+		*conditions = append(*conditions, wanted)
+		return
+	}
+	if found.Status == wanted.Status {
+		wanted.LastTransitionTime = found.LastTransitionTime
+	}
+	*found = wanted
+}
+
+// removeCondition drops the condition of a type.
+func removeCondition(conditions *[]corev1.PodCondition, kind corev1.PodConditionType) {
+	kept := (*conditions)[:0]
+	for _, condition := range *conditions {
+		if condition.Type != kind {
+			kept = append(kept, condition)
+		}
+	}
+	*conditions = kept
+}
