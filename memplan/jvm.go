@@ -37,6 +37,8 @@ type JVM struct {
 	HeapMode HeapMode
 	// MaxHeap is the heap in mode HeapFixed.
 	MaxHeap Fact[Bytes]
+	// InitialHeap is -Xms. In mode HeapPercent the heap is never smaller. 0 means not set.
+	InitialHeap Fact[Bytes]
 	// MaxRAM replaces the container's limit in mode HeapPercent. 0 means not set.
 	MaxRAM Fact[Bytes]
 	// MaxRAMPercentage and MinRAMPercentage are percentages of the limit in mode HeapPercent; the second holds for small containers.
@@ -44,7 +46,8 @@ type JVM struct {
 	Collector                          Fact[Collector]
 	// CPUs that the JVM sees: the container's limit rounded up, or the node's.
 	CPUs Fact[int]
-	// Metaspace is MaxMetaspaceSize, CodeCache is ReservedCodeCacheSize, or measured figures of the two.
+	// Metaspace and CodeCache are the most that the regions may use: measured, or assumed and then held within MaxMetaspaceSize and
+	// ReservedCodeCacheSize. The flags are caps, not uses.
 	Metaspace, CodeCache Fact[Bytes]
 	// MaxDirect is MaxDirectMemorySize. 0 means as large as the heap.
 	MaxDirect Fact[Bytes]

@@ -89,12 +89,14 @@ type Store struct {
 	SegmentIntervalMs Fact[int64]
 	// InMemory stores live on the heap.
 	InMemory bool
-	// Caching says whether the record cache is on for it.
+	// Caching says whether the record cache is on for it. Where that is not known, it counts as on.
 	Caching bool
 	// Unlogged stores have no changelog, so nothing restores them.
 	Unlogged bool
 	// Size is the data that one task's store holds (all partitions for a global store). 0 means not known.
 	Size Fact[Bytes]
+	// Partitions of the source topic of a global store. 0 means not known.
+	Partitions int
 	// MaxSuppress is the maxBytes of a suppress buffer. 0 means unbounded or not known.
 	MaxSuppress Fact[Bytes]
 }
@@ -107,7 +109,8 @@ type Subtopology struct {
 	Tasks int
 	// InputPartitions a task reads: one of each source topic.
 	InputPartitions int
-	// WrittenPartitions that a task may write to: all partitions of its sink and repartition topics, and one of each changelog.
+	// WrittenPartitions are all partitions of its sink and repartition topics: any of its tasks may write to each of them. Changelogs
+	// are not in it, they are counted from the stores.
 	WrittenPartitions int
 	// Stores of one task. A store that two processors name is one store.
 	Stores []Store
@@ -169,6 +172,16 @@ type StateDir struct {
 	Persistent bool
 }
 
+// RocksDB holds the settings of the stores. Kafka Streams sets the first three per instance, unless a rocksdb.config.setter changes
+// them; the last two are of the shared cache of a bounded process.
+type RocksDB struct {
+	BlockCache, WriteBuffer Fact[Bytes]
+	MaxWriteBuffers         Fact[int]
+	// SharedCache is the capacity of the shared block cache, WriteBufferLimit the part of it that memtables may take. 0 leaves the
+	// choice to the plan.
+	SharedCache, WriteBufferLimit Fact[Bytes]
+}
+
 // Application is what the process holds besides Kafka Streams.
 type Application struct {
 	// LiveSet is the application's own live objects on the heap.
@@ -197,6 +210,7 @@ type Workload struct {
 	GlobalStores  []Store
 	Records       Records
 	Clients       Clients
+	RocksDB       RocksDB
 	JVM           JVM
 	Allocator     Fact[Allocator]
 	StateDir      StateDir
@@ -209,7 +223,13 @@ type Workload struct {
 func (w Workload) Tasks() int {
 	tasks := 0
 	for _, s := range w.Subtopologies {
-		tasks += max(s.Tasks, 0)
+		tasks += clampCount(s.Tasks)
 	}
 	return tasks
 }
+
+// maxCount is the largest count of anything that is believed: partitions are int32 in Kafka's protocol.
+const maxCount = 1<<31 - 1
+
+// clampCount holds a count within what Kafka can have, so that sums cannot overflow.
+func clampCount(n int) int { return min(max(n, 0), maxCount) }
