@@ -9,8 +9,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
@@ -117,15 +120,27 @@ func ClassOf(err error) Class {
 	return classify(err)
 }
 
+// clusterError makes an error that concerns the whole cluster.
+func clusterError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Class: classify(err), Err: err}
+}
+
 // classify finds the class of an error of the Kafka client.
 func classify(err error) Class {
 	var broker *kerr.Error
 	switch {
 	case errors.As(err, &broker):
 		return classOfBroker(broker)
-	case isCertificate(err):
+	case errors.Is(err, errCredentials), isCertificate(err):
 		return ClassUnauthorized
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, kbin.ErrNotEnoughData):
+		return ClassMalformed
+	case isDial(err):
+		return ClassUnreachable
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled):
 		return ClassTimeout
 	}
 	return ClassUnreachable
@@ -141,8 +156,16 @@ func classOfBroker(err *kerr.Error) Class {
 		return ClassUnknownGroup
 	case kerr.RequestTimedOut:
 		return ClassTimeout
+	case kerr.NotCoordinator, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress:
+		return ClassUnreachable
 	}
 	return ClassKafkaError
+}
+
+// isDial says whether a connection could not be made.
+func isDial(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // isCertificate says whether TLS was refused, by us or by the broker.

@@ -138,6 +138,8 @@ type Subtopology struct {
 	ID string
 	// Tasks is the number of its tasks: the largest number of partitions of its source topics.
 	Tasks int32
+	// Stateful says that it is known to have a store with a changelog; false: it has none, or it is not known.
+	Stateful bool
 	// SourceTopics are the topics it reads, repartition topics included, sorted by name.
 	SourceTopics []Topic
 	// SinkTopics are the repartition topics it writes, sorted by name. Only the streams protocol shows them.

@@ -1,0 +1,58 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"cmp"
+	"slices"
+)
+
+// TopicPartition is a partition of a topic.
+type TopicPartition struct {
+	Topic     string
+	Partition int32
+}
+
+// compareTopicPartitions is the order in which Kafka Streams pairs partitions with tasks (PARTITION_COMPARATOR of
+// StreamsPartitionAssignor): by topic, then by partition.
+func compareTopicPartitions(a, b TopicPartition) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+}
+
+// decodeSubscriptionLayer reads a member's metadata in the consumer protocol (ConsumerProtocolSubscription, versions 0
+// to 3) up to the user data; what later versions put behind it is of no use here.
+func decodeSubscriptionLayer(data []byte) ([]byte, error) {
+	r := &reader{data: data}
+	r.version("subscription.version")
+	for range r.count("subscription.topics", 2) {
+		r.text("subscription.topics", false)
+	}
+	userData := r.bytes("subscription.userData", true)
+	return userData, r.err
+}
+
+// decodeAssignmentLayer reads a member's assignment in the consumer protocol (ConsumerProtocolAssignment, versions 0 to
+// 3): the partitions, sorted, and the user data.
+func decodeAssignmentLayer(data []byte) ([]TopicPartition, []byte, error) {
+	r := &reader{data: data}
+	r.version("assignment.version")
+	var partitions []TopicPartition
+	for range r.count("assignment.partitions", 6) {
+		topic := r.text("assignment.topic", false)
+		for range r.count("assignment.partitions", 4) {
+			partitions = append(partitions, TopicPartition{topic, r.int32("assignment.partition")})
+		}
+	}
+	userData := r.bytes("assignment.userData", true)
+	slices.SortFunc(partitions, compareTopicPartitions)
+	return partitions, userData, r.err
+}
+
+// version reads the version of the consumer protocol. A later one begins like the ones known.
+func (r *reader) version(field string) {
+	if v := r.int16(field); v < 0 {
+		r.at -= 2
+		r.fail(field, "version %d must not be negative", v)
+	}
+}

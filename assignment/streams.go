@@ -1,0 +1,171 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// topologyAvailable is the status of a topology description that is there (StreamsGroupDescribeResponse v1, KIP-1331).
+const topologyAvailable = 3
+
+// DecodeStreams makes a Group of the broker's description of a streams group, versions 0 and 1. Numbers of partitions
+// that the description does not have come later, from the cluster. Errors are those of the broker's error codes, and
+// MalformedGroup for a task that cannot be.
+func DecodeStreams(g kmsg.StreamsGroupDescribeResponseGroup) (Group, error) {
+	if err := kerr.TypedErrorForCode(g.ErrorCode); err != nil {
+		return Group{}, &Error{Class: classOfBroker(err), Group: g.Group, Err: err}
+	}
+	group := Group{ApplicationID: g.Group, Protocol: Streams, State: g.State, Stable: g.State == "Stable"}
+	found := streamsTopology(g)
+	byID := map[string]*Process{}
+	var assigned int
+	for _, m := range g.Members {
+		current, errNow := streamsTasks(m.Assignment)
+		target, errThen := streamsTasks(m.TargetAssignment)
+		if err := cmp.Or(errNow, errThen); err != nil {
+			return Group{}, &Error{Class: ClassMalformed, Group: g.Group, Member: m.MemberID, Host: normalHost(m.ClientHost), Err: err}
+		}
+		assigned += current.Len() + target.Len()
+		found.note(current)
+		found.note(target)
+		addStreamsMember(byID, m, current, target)
+	}
+	group.Processes = sortedProcesses(byID)
+	for i := range group.Processes {
+		group.Processes[i].dropSameTarget()
+	}
+	group.Subtopologies = found.sorted()
+	group.GlobalStores = globalStores(g.TopologyDescription)
+	group.Assigned = len(g.Members) > 0 && (group.Stable || assigned > 0)
+	group.VersionHint = streamsVersionHint(group.Processes)
+	return group, nil
+}
+
+// addStreamsMember adds a member, which is a thread, to its process.
+func addStreamsMember(byID map[string]*Process, m kmsg.StreamsGroupDescribeResponseGroupMember, current, target Tasks) {
+	p := processFor(byID, m.ProcessID, m.ClientHost, m.ClientID, m.InstanceID)
+	p.Tasks = p.Tasks.plus(current)
+	if p.Target == nil {
+		p.Target = new(Tasks)
+	}
+	*p.Target = p.Target.plus(target)
+}
+
+// dropSameTarget leaves the target out where it is no different, as tasks that only change threads change no memory of
+// the process.
+func (p *Process) dropSameTarget() {
+	if p.Target != nil && reflect.DeepEqual(*p.Target, p.Tasks) {
+		p.Target = nil
+	}
+}
+
+// streamsTasks reads an assignment.
+func streamsTasks(a kmsg.StreamsAssignment) (Tasks, error) {
+	active, errActive := taskIDs("ActiveTasks", a.ActiveTasks)
+	standby, errStandby := taskIDs("StandbyTasks", a.StandbyTasks)
+	warmUp, errWarmUp := taskIDs("WarmupTasks", a.WarmupTasks)
+	return Tasks{Active: active, Standby: standby, WarmUp: warmUp}, cmp.Or(errActive, errStandby, errWarmUp)
+}
+
+// taskIDs flattens a list of tasks.
+func taskIDs(field string, ids []kmsg.TaskIDs) ([]Task, error) {
+	var tasks []Task
+	for _, id := range ids {
+		for _, partition := range id.Partitions {
+			if partition < 0 {
+				return nil, fmt.Errorf("field %s: partition %d of subtopology %q must not be negative", field, partition, id.SubtopologyID)
+			}
+			tasks = append(tasks, Task{id.SubtopologyID, partition})
+		}
+	}
+	return sortTasks(tasks), nil
+}
+
+// note notes all tasks of an assignment.
+func (s *subtopologies) note(t Tasks) {
+	for _, task := range slices.Concat(t.Active, t.Standby, t.WarmUp) {
+		s.task(task)
+	}
+}
+
+// streamsTopology reads the subtopologies, which the streams protocol tells exactly.
+func streamsTopology(g kmsg.StreamsGroupDescribeResponseGroup) *subtopologies {
+	found := newSubtopologies()
+	if g.Topology == nil {
+		return found
+	}
+	for _, s := range g.Topology.Subtopologies {
+		sub := &Subtopology{ID: s.SubtopologyID, Stateful: len(s.StateChangelogTopics) > 0}
+		for _, name := range s.SourceTopics {
+			sub.SourceTopics = append(sub.SourceTopics, Topic{Name: name})
+		}
+		for _, t := range s.RepartitionSourceTopics {
+			sub.SourceTopics = append(sub.SourceTopics, Topic{Name: t.Topic, Partitions: max(t.NumPartitions, 0)})
+		}
+		for _, name := range s.RepartitionSinkTopics {
+			sub.SinkTopics = append(sub.SinkTopics, Topic{Name: name})
+		}
+		for _, t := range s.StateChangelogTopics {
+			sub.Changelogs = append(sub.Changelogs, declaredChangelog(g.Group, t))
+		}
+		sortTopics(sub.SinkTopics)
+		sortChangelogs(sub.Changelogs)
+		sub.UnloggedStores = unloggedStores(g.TopologyDescription, *sub)
+		found.byID[sub.ID] = sub
+	}
+	return found
+}
+
+// unloggedStores gives the stores of a subtopology that the topology's description has and that have no changelog.
+func unloggedStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription, sub Subtopology) []string {
+	if d == nil {
+		return nil
+	}
+	var stores []string
+	for _, s := range d.Subtopologies {
+		if s.SubtopologyID != sub.ID {
+			continue
+		}
+		for _, node := range s.Nodes {
+			stores = append(stores, node.Stores...)
+		}
+	}
+	stores = slices.DeleteFunc(stores, func(store string) bool {
+		return slices.ContainsFunc(sub.Changelogs, func(c Changelog) bool { return c.Store == store })
+	})
+	slices.Sort(stores)
+	return slices.Compact(stores)
+}
+
+// globalStores gives the names of the global stores.
+func globalStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription) []string {
+	if d == nil {
+		return nil
+	}
+	var stores []string
+	for _, g := range d.GlobalStores {
+		stores = append(stores, g.Processor.Stores...)
+	}
+	slices.Sort(stores)
+	return slices.Compact(stores)
+}
+
+// streamsVersionHint gives the oldest release with what the members use: the streams protocol is there from 4.1
+// (KIP-1071), with static membership from 4.4.
+func streamsVersionHint(processes []Process) string {
+	switch {
+	case len(processes) == 0:
+		return ""
+	case slices.ContainsFunc(processes, func(p Process) bool { return !p.Static }):
+		return "4.1"
+	}
+	return "4.4"
+}

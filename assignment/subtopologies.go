@@ -1,0 +1,56 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"cmp"
+	"slices"
+)
+
+// subtopologies collects what is found of an application's subtopologies.
+type subtopologies struct {
+	byID map[string]*Subtopology
+}
+
+func newSubtopologies() *subtopologies {
+	return &subtopologies{byID: map[string]*Subtopology{}}
+}
+
+// task notes a task, and gives its subtopology.
+func (s *subtopologies) task(t Task) *Subtopology {
+	found := s.byID[t.Subtopology]
+	if found == nil {
+		found = &Subtopology{ID: t.Subtopology}
+		s.byID[t.Subtopology] = found
+	}
+	found.Tasks = max(found.Tasks, t.Partition+1)
+	return found
+}
+
+// source notes a task and a topic that it reads.
+func (s *subtopologies) source(t Task, topic string) {
+	found := s.task(t)
+	if !slices.ContainsFunc(found.SourceTopics, func(known Topic) bool { return known.Name == topic }) {
+		found.SourceTopics = append(found.SourceTopics, Topic{Name: topic})
+	}
+}
+
+// sorted gives the subtopologies in order.
+func (s *subtopologies) sorted() []Subtopology {
+	all := make([]Subtopology, 0, len(s.byID))
+	for _, found := range s.byID {
+		sortTopics(found.SourceTopics)
+		all = append(all, *found)
+	}
+	sortSubtopologies(all)
+	return all
+}
+
+func sortTopics(topics []Topic) {
+	slices.SortFunc(topics, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func sortSubtopologies(all []Subtopology) {
+	slices.SortFunc(all, func(a, b Subtopology) int { return compareSubtopologies(a.ID, b.ID) })
+}
