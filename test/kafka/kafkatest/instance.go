@@ -1,0 +1,146 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kafkatest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Instance says how to run one instance of an application.
+type Instance struct {
+	// Name is the client.id; a pod's name in a cluster.
+	Name string
+	// Threads is num.stream.threads; one if zero.
+	Threads int
+	// Configs are further configs of Kafka Streams or its clients, for this instance.
+	Configs map[string]string
+}
+
+// Process is a running instance: one Java process with an address of its own.
+type Process struct {
+	// Name is the client.id.
+	Name string
+	// Address is the address that the broker sees as the client's host.
+	Address netip.Addr
+	child   *child
+	output  *output
+}
+
+// Report is what an instance says of itself.
+type Report struct {
+	// State is that of KafkaStreams.State, for instance RUNNING.
+	State string `json:"state"`
+	// Threads is the number of live stream threads; zero unless RUNNING.
+	Threads int `json:"threads"`
+	// Active and Standby are the ids of the tasks of all threads ("0_3": subtopology 0, partition 3), sorted; empty
+	// unless RUNNING.
+	Active  []string `json:"active"`
+	Standby []string `json:"standby"`
+}
+
+// heap is the largest Java heap of an instance: enough for a handful of tasks with little data.
+const heap = "96m"
+
+// intoNetwork waits for an address, sets it on eth0 and becomes the command that is its arguments.
+const intoNetwork = `read -r address && ip link set lo up && ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"`
+
+// StartInstance starts an instance and returns at once; see WaitStable. It ends with the test.
+func (a *RunningApplication) StartInstance(t testing.TB, instance Instance) *Process {
+	t.Helper()
+	configs := a.configs(instance, t.TempDir())
+	args := make([]string, 0, len(configs))
+	for _, key := range slices.Sorted(maps.Keys(configs)) {
+		args = append(args, key+"="+configs[key])
+	}
+	argv := append([]string{"sh", "-c", intoNetwork, "sh"}, java(classPath(t), heap, "dev.streamweir.kafkatest.App", args...)...)
+	p := &Process{Name: instance.Name, output: &output{}}
+	p.child = startChild(t, instance.Name, true, p.output, argv...)
+	p.Address = a.broker.network.attach(t, p.child.pid)
+	if _, err := fmt.Fprintf(p.child.stdin, "%s/24\n", p.Address); err != nil {
+		t.Fatalf("address of %s: %v", p.Name, err)
+	}
+	return p
+}
+
+// Kill ends the instance at once (SIGKILL), as the kernel does when its container is out of memory.
+func (p *Process) Kill(t testing.TB) {
+	t.Helper()
+	p.child.signal(t, syscall.SIGKILL)
+}
+
+// Stop ends the instance in order (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
+func (p *Process) Stop(t testing.TB) {
+	t.Helper()
+	p.child.signal(t, syscall.SIGTERM)
+}
+
+// Report is the instance's latest report, empty if there is none yet.
+func (p *Process) Report() Report { return p.output.latest() }
+
+// WaitRunning waits until the instance is RUNNING and has a task.
+func (p *Process) WaitRunning(t testing.TB) {
+	t.Helper()
+	waitFor(t, p.Name+" runs a task", func(context.Context) error { return p.running() })
+}
+
+func (p *Process) running() error {
+	if err := p.child.failure(); err != nil {
+		return err
+	}
+	report := p.Report()
+	if report.State != "RUNNING" || len(report.Active)+len(report.Standby) == 0 {
+		return fmt.Errorf("%s reports %+v", p.Name, report)
+	}
+	return p.output.problem()
+}
+
+// output takes an instance's standard output and keeps the latest report.
+type output struct {
+	mu      sync.Mutex
+	partial []byte
+	report  Report
+	err     error
+}
+
+// Write takes whole and broken lines.
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partial = append(o.partial, data...)
+	for {
+		end := bytes.IndexByte(o.partial, '\n')
+		if end < 0 {
+			return len(data), nil
+		}
+		var report Report
+		if err := json.Unmarshal(o.partial[:end], &report); err != nil {
+			o.err = errors.Join(o.err, fmt.Errorf("line %q on standard output: %w", o.partial[:end], err))
+		} else {
+			o.report = report
+		}
+		o.partial = o.partial[end+1:]
+	}
+}
+
+func (o *output) latest() Report {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.report
+}
+
+func (o *output) problem() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}

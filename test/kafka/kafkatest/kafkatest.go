@@ -1,0 +1,120 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kafkatest runs a real Kafka broker and real Kafka Streams instances for tests.
+//
+// The broker (Kafka 4.4.0, one node, KRaft) and an application with a key-value, a windowed and a join store are built
+// by ../build.sh with Maven. Each instance is a Java process in a network namespace of its own, joined to the broker by
+// a bridge, so that the broker sees each instance under its own address, as it sees pods in a cluster:
+//
+//	test process ── 127.0.0.1 ── broker ── bridge 10.231.N.1 ─┬─ 10.231.N.2  instance
+//	                                                          └─ 10.231.N.3  instance
+//
+// The namespaces have no route to anywhere else. All of it ends with the test; if the test's process is killed, the
+// kernel ends the Java processes, and their namespaces go with them.
+//
+// It needs Linux, root, iproute2, bash, Java 17 and, once, Maven. Where something is missing the test is skipped, or
+// fails if the environment has CI=true.
+package kafkatest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// KafkaVersion is the version of the broker and of the Kafka Streams instances (app/pom.xml).
+const KafkaVersion = "4.4.0"
+
+// exitUnavailable is the exit code of build.sh when a tool is missing (EX_UNAVAILABLE of sysexits.h).
+const exitUnavailable = 69
+
+// require ends the test, by a skip or in CI by a failure, unless this machine can run the broker and the instances.
+func require(t testing.TB) {
+	t.Helper()
+	var missing []string
+	if runtime.GOOS != "linux" {
+		missing = append(missing, "Linux (network namespaces)")
+	}
+	if os.Geteuid() != 0 {
+		missing = append(missing, "root (to make network namespaces)")
+	}
+	for tool, use := range map[string]string{"java": "Java 17", "ip": "iproute2", "bash": "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, use+" (no \""+tool+"\" on the PATH)")
+		}
+	}
+	if len(missing) > 0 {
+		unavailable(t, strings.Join(missing, ", "))
+	}
+}
+
+// unavailable skips the test, or fails it in CI, because the machine lacks something.
+func unavailable(t testing.TB, what string) {
+	t.Helper()
+	const text = "a test with a real Kafka broker cannot run here: missing: %s"
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(text, what)
+	}
+	t.Skipf(text, what)
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	var stderr strings.Builder
+	command := exec.Command(filepath.Join(root, "test", "kafka", "build.sh"))
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", &buildError{err: err, output: strings.TrimSpace(stderr.String())}
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+type buildError struct {
+	err    error
+	output string
+}
+
+func (e *buildError) Error() string { return e.err.Error() + ": " + e.output }
+func (e *buildError) Unwrap() error { return e.err }
+
+// classPath builds the Java side if the cache lacks it, and returns its class path.
+func classPath(t testing.TB) string {
+	t.Helper()
+	folder, err := build()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitUnavailable {
+		unavailable(t, err.Error())
+	}
+	if err != nil {
+		t.Fatalf("test/kafka/build.sh: %v", err)
+	}
+	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*")
+}
+
+// moduleRoot walks up from the folder of the package under test to the folder with go.mod.
+func moduleRoot() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", errors.New("no go.mod above the folder of this test")
+		}
+		folder = parent
+	}
+}
