@@ -1,3 +1,6 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build tools
 
 // Package controlplane pins what hack/control-plane.sh builds: the API server, kubectl and etcd that the tests start.

@@ -59,7 +59,7 @@ func TestResizesAreAnsweredAsToldAndAppliedInTheEnd(t *testing.T) {
 		fakekubelet.Fail:   "PodResizeInProgress Error",
 		fakekubelet.Ignore: "not seen",
 	} {
-		t.Run(string(answer), func(t *testing.T) {
+		t.Run(string(answer), func(*testing.T) {
 			before := s.actualLimit("orders-0")
 			raised := resource.MustParse(before)
 			raised.Add(resource.MustParse("100Mi"))

@@ -33,7 +33,8 @@ func TestStatefulSetPodsRunUnderTheirOwner(t *testing.T) {
 	set, err := client.AppsV1().StatefulSets(s.namespace).Get(t.Context(), "orders", metav1.GetOptions{})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	pod := s.pod("orders-1")
-	s.Expect(metav1.GetControllerOf(pod)).To(gomega.HaveValue(gomega.Equal(*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")))))
+	owner := *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	s.Expect(metav1.GetControllerOf(pod)).To(gomega.HaveValue(gomega.Equal(owner)))
 	s.Expect(pod.Status.PodIP).To(gomega.Equal("192.0.2.77"))
 	s.Expect(s.pod("orders-0").Status.PodIP).To(gomega.HavePrefix("10.88."))
 	s.Expect(pod.Status.ContainerStatuses[0].Resources.Limits.Memory().String()).To(gomega.Equal("760Mi"))
@@ -82,7 +83,8 @@ func TestStatefulSetReplacesScalesAndRolls(t *testing.T) {
 // patchSet changes the StatefulSet orders.
 func (s *stage) patchSet(patch string) {
 	s.t.Helper()
-	_, err := client.AppsV1().StatefulSets(s.namespace).Patch(s.t.Context(), "orders", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := client.AppsV1().StatefulSets(s.namespace).Patch(
+		s.t.Context(), "orders", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 }
 

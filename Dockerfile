@@ -1,0 +1,20 @@
+# Copyright The Streamweir Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+FROM golang:1.26 AS build
+WORKDIR /src
+# The modules first: a change of the code then needs no new download.
+COPY go.mod go.sum ./
+RUN go mod download
+COPY main.go ./
+COPY api api
+COPY assignment assignment
+COPY controllers controllers
+COPY memplan memplan
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /streamweir .
+
+# No shell and no package manager; the user is 65532.
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /streamweir /streamweir
+USER 65532:65532
+ENTRYPOINT ["/streamweir"]

@@ -1,0 +1,89 @@
+# Copyright The Streamweir Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# The image that docker-build makes and deploy runs.
+IMG ?= controller:latest
+KUBECTL ?= kubectl
+# How long `make fuzz` gives each target, and which benchmarks `make bench` runs how often.
+FUZZTIME ?= 10s
+BENCH ?= .
+COUNT ?= 6
+
+TOOL := go tool -modfile=hack/tools/go.mod
+GENERATE := $(TOOL) controller-gen
+
+.DEFAULT_GOAL := help
+
+##@ Every day
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show the main job, from the loss of a pod to the changed limits: no cluster, no Java, no Docker.
+	@assets=$$(hack/control-plane.sh) && KUBEBUILDER_ASSETS=$$assets go run ./hack/demo
+
+.PHONY: test
+test: ## Run all tests.
+	@hack/test.sh
+
+.PHONY: verify
+verify: ## Check format, lint, API rules, tidy modules, and that generated files are up to date.
+	@hack/verify.sh
+
+.PHONY: build
+build: ## Build the operator into bin/.
+	CGO_ENABLED=0 go build -trimpath -o bin/streamweir .
+
+##@ After a change
+
+.PHONY: fmt
+fmt: ## Format all Go files and sort their imports.
+	$(TOOL) golangci-lint-kube-api-linter fmt
+
+.PHONY: lint
+lint: ## Run the linters.
+	$(TOOL) golangci-lint-kube-api-linter run
+
+.PHONY: generate
+generate: ## Generate deep copies and apply configurations from api/.
+	$(GENERATE) object:headerFile=hack/boilerplate.go.txt paths=./api/v1alpha1
+	$(GENERATE) applyconfiguration:headerFile=hack/boilerplate.go.txt paths=./api/v1alpha1
+
+.PHONY: manifests
+manifests: ## Generate the CRDs from api/ and the operator's role from the markers in controllers/.
+	$(GENERATE) crd paths=./api/v1alpha1 output:crd:artifacts:config=config/crd/bases
+	$(GENERATE) rbac:roleName=streamweir-manager paths=./controllers output:rbac:artifacts:config=config/rbac
+
+.PHONY: bench
+bench: ## Run the planner's benchmarks and summarise them.
+	@go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./memplan/... | tee /dev/stderr | $(TOOL) benchstat -
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME.
+	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: control-plane
+control-plane: ## Provide kube-apiserver, etcd and kubectl for the tests, and print their folder.
+	@hack/control-plane.sh
+
+##@ In a cluster
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG.
+	docker build -t $(IMG) .
+
+.PHONY: install
+install: ## Install the CRDs.
+	$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: deploy
+deploy: ## Install config/default with the image IMG. Needs Kubernetes 1.36.
+	$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: ## Remove what deploy installed. The README says what comes before.
+	$(KUBECTL) delete --ignore-not-found -k config/default

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Copyright The Streamweir Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs each fuzz target for a short time: `hack/fuzz.sh 10s`. `go test -fuzz` takes one target of one package at a time.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. hack/phases.sh
+
+duration=${1:-10s}
+while IFS=: read -r file target; do
+  phase "$target" go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$duration"
+done < <(git grep -o '^func Fuzz[A-Za-z0-9_]*' -- '*_test.go' | sed 's/func //')
+verdict
