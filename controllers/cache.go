@@ -1,0 +1,140 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+// CacheOptions keeps the operator small in large clusters. It watches all pods and nodes, since a pod carries no label of ours
+// by which the API server could select; so the cache keeps only what a pass reads. Of ConfigMaps it holds its own.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:       {Transform: trimPod},
+			&corev1.Node{}:      {Transform: trimNode},
+			&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+		},
+	}
+}
+
+// trimPod keeps owner, node, resources and status of a pod, our own annotations and volumes, and nothing else.
+var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil // a tombstone: the object in it went through here before
+	}
+	trimmed := &corev1.Pod{ObjectMeta: trimMeta(&pod.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey)}
+	trimmed.Spec = corev1.PodSpec{
+		NodeName:       pod.Spec.NodeName,
+		HostNetwork:    pod.Spec.HostNetwork,
+		Containers:     trimContainers(pod.Spec.Containers),
+		InitContainers: trimContainers(pod.Spec.InitContainers),
+		Volumes:        ownVolumes(pod.Spec.Volumes),
+	}
+	trimmed.Status = *pod.Status.DeepCopy()
+	return trimmed, nil
+})
+
+// trimNode keeps what tells whether a node is lost.
+var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	trimmed := &corev1.Node{ObjectMeta: trimMeta(&node.ObjectMeta)}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			trimmed.Status.Conditions = []corev1.NodeCondition{condition}
+		}
+	}
+	return trimmed, nil
+})
+
+func trimMeta(meta *metav1.ObjectMeta, keepLabels ...string) metav1.ObjectMeta {
+	trimmed := metav1.ObjectMeta{
+		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		Generation: meta.Generation, CreationTimestamp: meta.CreationTimestamp,
+		DeletionTimestamp: meta.DeletionTimestamp, OwnerReferences: meta.OwnerReferences,
+	}
+	for _, key := range keepLabels {
+		if value, ok := meta.Labels[key]; ok {
+			trimmed.Labels = map[string]string{key: value}
+		}
+	}
+	for key, value := range meta.Annotations {
+		if strings.HasPrefix(key, annotationPrefix) {
+			if trimmed.Annotations == nil {
+				trimmed.Annotations = map[string]string{}
+			}
+			trimmed.Annotations[key] = value
+		}
+	}
+	return trimmed
+}
+
+func trimContainers(containers []corev1.Container) []corev1.Container {
+	trimmed := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		trimmed[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
+	}
+	return trimmed
+}
+
+func ownVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var own []corev1.Volume
+	for i := range volumes {
+		if volumes[i].ConfigMap != nil && strings.HasPrefix(volumes[i].ConfigMap.Name, v1alpha1.ConfigMapPrefix) {
+			own = append(own, volumes[i])
+		}
+	}
+	return own
+}
+
+// Names of the fields by which the cache is indexed.
+const (
+	indexPodWorkload     = "streamweir.workload" // pods: kind/name of the workload that owns them
+	indexPodNode         = "streamweir.node"     // pods: the node they run on
+	indexStreamAppTarget = "streamweir.target"   // StreamApps: kind/name of their target
+)
+
+// workloadOfPod names the StatefulSet or Deployment that made a pod, as kind/name, or gives "". It reads the same as the admission
+// policy does: the controller reference, and for a Deployment the name of the ReplicaSet without the pod-template hash
+// (k8s.io/kubernetes pkg/controller/deployment/sync.go, getNewReplicaSet).
+func workloadOfPod(pod *corev1.Pod) string {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return ""
+	}
+	switch owner.Kind {
+	case string(v1alpha1.KindStatefulSet):
+		return workloadKey(v1alpha1.KindStatefulSet, owner.Name)
+	case "ReplicaSet":
+		hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		name, found := strings.CutSuffix(owner.Name, "-"+hash)
+		if hash == "" || !found {
+			return ""
+		}
+		return workloadKey(v1alpha1.KindDeployment, name)
+	default:
+		return ""
+	}
+}
+
+func workloadKey(kind v1alpha1.WorkloadKind, name string) string {
+	return fmt.Sprintf("%s/%s", kind, name)
+}

@@ -1,0 +1,328 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/memplan"
+)
+
+// planning is what the planner says of the application, asked in its own terms and answered in ours. This file and
+// convert_workload.go are the only ones that know both.
+type planning struct {
+	// tasksKnown: a source says which tasks there are. Otherwise only the bootstrap plan can be made.
+	tasksKnown bool
+	tasks      int
+	// pods holds an entry for each running pod.
+	pods map[string]podPlanning
+	// need is the smallest limit for a new pod: it holds what the heaviest pod may have to run after the losses.
+	need int64
+	// needNow is the smallest limit that holds what the heaviest pod runs at this moment, with the plan in force.
+	needNow int64
+	// survives is the largest number of losses after which every survivor fits the limit that it has; -1 if not even the
+	// pods that run now fit.
+	survives int
+	// invalid says what the planner could not make sense of: contradicting flags, bad values of properties.
+	invalid []string
+
+	workload memplan.Workload // as a pod runs it that has the plan
+	policy   memplan.Policy
+	// worst is what the heaviest pod may have to run: after all losses that are asked for, then after one fewer, down to none.
+	worst []memplan.Load
+}
+
+// podPlanning is what the planner says of one running pod.
+type podPlanning struct {
+	tasks int   // it runs now, of any role
+	need  int64 // the smallest limit that holds what it may have to run after the losses
+}
+
+// published is the content of a plan for one limit: what a container reads at its start.
+type published struct {
+	limit, heap, expected int64
+	fits                  bool
+	options, properties   []string // lines of the files
+	settings              []v1alpha1.Setting
+	lines                 []v1alpha1.Line
+	shortage              string // what is missing, largest first; empty when it fits
+	warnings              []string
+	explanation           string
+}
+
+// neverFits is the need of a load that no limit holds.
+const neverFits = int64(memplan.MaxBytes)
+
+// plan asks the planner. lost is how the losses were counted; limits has the limit in force of each running pod that has one.
+func plan(obs *observation, lost losses) *planning {
+	result := &planning{pods: map[string]podPlanning{}}
+	result.workload, result.invalid = workloadOf(obs)
+	result.tasks = result.workload.Tasks()
+	result.tasksKnown = result.tasks > 0
+	result.policy = policyOf(obs.app, lost)
+	if !result.tasksKnown {
+		return result
+	}
+	running, spread := runningPods(obs), assignmentOf(obs, lost)
+	result.policy.Losses = lost.lossesFrom(len(running))
+	asShipped := withoutPlan(obs, result.workload)
+	loads := memplan.LoadsAfter(result.workload, spread, result.policy.Losses)
+	for i, pod := range spread.Pods {
+		own := result.workload
+		if p := findPod(running, pod.Name); p != nil && !p.injected {
+			own = asShipped
+		}
+		result.pods[pod.Name] = podPlanning{
+			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
+			need:  int64(memplan.Need(own, loads[i], result.policy)),
+		}
+	}
+	for k := result.policy.Losses; k >= 0; k-- {
+		load, need := heaviestLoad(result.workload, spread, result.policy, k)
+		result.worst = append(result.worst, load)
+		if k == result.policy.Losses {
+			result.need = int64(need)
+		}
+	}
+	for _, pod := range spread.Pods {
+		now := memplan.Need(result.workload, memplan.Observed(result.workload, spread, pod.Name), result.policy)
+		result.needNow = max(result.needNow, int64(now))
+	}
+	result.survives = survives(obs, result, asShipped, spread, lost)
+	return result
+}
+
+// heaviestLoad is the load after k losses of the pod that needs most for it.
+func heaviestLoad(w memplan.Workload, spread memplan.Assignment, policy memplan.Policy, k int) (memplan.Load, memplan.Bytes) {
+	var heaviest memplan.Load
+	most := memplan.Bytes(-1)
+	for _, load := range memplan.LoadsAfter(w, spread, k) {
+		if need := memplan.Need(w, load, policy); need > most {
+			heaviest, most = load, need
+		}
+	}
+	return heaviest, most
+}
+
+// survives asks the planner for each kind of pod: those that run with the plan, and those that run as they were shipped.
+func survives(obs *observation, p *planning, asShipped memplan.Workload, spread memplan.Assignment, lost losses) int {
+	with, without := map[string]memplan.Bytes{}, map[string]memplan.Bytes{}
+	for _, pod := range runningPods(obs) {
+		limit := pod.effectiveLimit()
+		switch {
+		case limit == nil:
+		case pod.injected:
+			with[pod.name] = memplan.Bytes(limit.Value())
+		default:
+			without[pod.name] = memplan.Bytes(limit.Value())
+		}
+	}
+	survived := min(memplan.Survives(p.workload, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without))
+	if survived >= 0 {
+		survived = min(survived+lost.away, max(0, lost.instances-1)) // those that are away have been survived already
+	}
+	return survived
+}
+
+// under makes the plan for what the heaviest pod may have to run, under a limit, whether it fits or not.
+func (p *planning) under(limit int64) published {
+	if !p.tasksKnown {
+		return publishedOf(memplan.Bootstrap(p.workload.JVM, p.policy, memplan.Bytes(limit)))
+	}
+	return publishedOf(memplan.PlanFor(p.workload, p.worst[0], p.policy, memplan.Bytes(limit)))
+}
+
+// publish makes the plan that a container under this limit should read: for as many losses as the limit holds.
+func (p *planning) publish(limit int64) published {
+	for i := range p.worst {
+		if plan := memplan.PlanFor(p.workload, p.worst[i], p.policy, memplan.Bytes(limit)); plan.Fits() || i == len(p.worst)-1 {
+			return publishedOf(plan)
+		}
+	}
+	return p.under(limit)
+}
+
+func publishedOf(plan memplan.Plan) published {
+	result := published{
+		limit: int64(plan.Limit), heap: int64(plan.Heap), expected: int64(plan.Expected), fits: plan.Fits(),
+		warnings: plan.Warnings, explanation: plan.Explain(),
+	}
+	for _, config := range plan.Configs {
+		line := config.Name
+		switch config.Kind {
+		case memplan.JVMOption:
+			if config.Value != "" {
+				line += "=" + config.Value
+			}
+			result.options = append(result.options, line)
+		case memplan.Property:
+			result.properties = append(result.properties, config.Name+"="+config.Value)
+		}
+		result.settings = append(result.settings, v1alpha1.Setting{Name: config.Name, Value: config.Value, Source: sourceOf(config.From)})
+	}
+	for _, line := range plan.Lines {
+		result.lines = append(result.lines, lineOf(line))
+	}
+	slices.SortStableFunc(result.lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) })
+	var missing []string
+	for _, shortage := range plan.Shortages {
+		missing = append(missing, shortage.Message)
+	}
+	result.shortage = strings.Join(missing, "; ")
+	return result
+}
+
+func lineOf(line memplan.Line) v1alpha1.Line {
+	bound, expected := quantity(int64(line.Bound)), quantity(int64(line.Expected))
+	result := v1alpha1.Line{Pool: v1alpha1.PoolNative, Name: string(line.Region), Bound: &bound, Expected: &expected, Source: sourceOf(line.From)}
+	if line.Pool == memplan.Heap {
+		result.Pool = v1alpha1.PoolHeap
+	}
+	if line.Count > 0 {
+		result.Count = &line.Count
+	}
+	return result
+}
+
+func sourceOf(from memplan.Provenance) v1alpha1.Source {
+	switch from {
+	case memplan.Measured:
+		return v1alpha1.SourceMeasured
+	case memplan.App:
+		return v1alpha1.SourceApp
+	case memplan.Spec:
+		return v1alpha1.SourceSpec
+	case memplan.Derived:
+		return v1alpha1.SourceDerived
+	case memplan.Default:
+		return v1alpha1.SourceDefault
+	default:
+		return v1alpha1.SourceAssumed
+	}
+}
+
+func policyOf(app *v1alpha1.StreamApp, lost losses) memplan.Policy {
+	policy := memplan.DefaultPolicy()
+	policy.Losses = lost.tolerated
+	if app.Spec.Memory.HeadroomPercent != nil {
+		policy.HeadroomPercent = int(*app.Spec.Memory.HeadroomPercent)
+	}
+	for _, pin := range app.Spec.Memory.Pins {
+		region, known := pinnedRegions[pin.Region]
+		if !known || pin.Size == nil {
+			continue
+		}
+		if policy.Pins == nil {
+			policy.Pins = map[memplan.Region]memplan.Bytes{}
+		}
+		policy.Pins[region] = memplan.Bytes(pin.Size.Value())
+	}
+	return policy
+}
+
+// pinnedRegions are the planner's names of the regions. The heap is not a line of the plan but a pool; see jvmOf.
+var pinnedRegions = map[v1alpha1.Region]memplan.Region{
+	v1alpha1.RegionMetaspace:    memplan.RegionMetaspace,
+	v1alpha1.RegionCodeCache:    memplan.RegionCodeCache,
+	v1alpha1.RegionCompiler:     memplan.RegionCompiler,
+	v1alpha1.RegionThreadStacks: memplan.RegionThreadStacks,
+	v1alpha1.RegionCollector:    memplan.RegionCollector,
+	v1alpha1.RegionDirectMemory: memplan.RegionDirectMemory,
+	v1alpha1.RegionBlockCache:   memplan.RegionBlockCache,
+	v1alpha1.RegionMemtables:    memplan.RegionMemtables,
+	v1alpha1.RegionTableReaders: memplan.RegionTableReaders,
+	v1alpha1.RegionPageCache:    memplan.RegionPageCache,
+}
+
+func runningPods(obs *observation) []podFacts {
+	return slices.DeleteFunc(slices.Clone(obs.pods), func(p podFacts) bool { return !p.running() })
+}
+
+func findPod(pods []podFacts, name string) *podFacts {
+	if i := slices.IndexFunc(pods, func(p podFacts) bool { return p.name == name }); i >= 0 {
+		return &pods[i]
+	}
+	return nil
+}
+
+// joinGrace is how long a new pod may run before it must be a member of the group: until then it is starting, and a process without
+// a pod is the one that it replaces. Longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker drops that one.
+const joinGrace = 2 * time.Minute
+
+// assignmentOf says who runs what, in the planner's terms. Where no pod runs yet, the pods that are to come stand in.
+func assignmentOf(obs *observation, lost losses) memplan.Assignment {
+	var result memplan.Assignment
+	for _, p := range runningPods(obs) {
+		result.Pods = append(result.Pods, memplan.Pod{Name: p.name})
+	}
+	if len(result.Pods) == 0 {
+		for i := range max(1, lost.instances) {
+			result.Pods = append(result.Pods, memplan.Pod{Name: fmt.Sprintf("%s (to come, %d)", obs.workload.name, i)})
+		}
+		return result
+	}
+	for _, load := range obs.group.match.Loads {
+		i := slices.IndexFunc(result.Pods, func(p memplan.Pod) bool { return p.Name == load.Pod })
+		result.Pods[i] = podOf(load)
+	}
+	if !obs.processesFound() {
+		heaviest := podOf(obs.group.match.Heaviest)
+		heaviest.Name = "heaviest process without a pod"
+		result.Unmatched = []memplan.Pod{heaviest}
+	}
+	return result
+}
+
+// processesFound tells whether every process of the group has been found in a pod, as far as can be expected. A process without a pod
+// is no cause for doubt while a pod without a process has only just started: the one is what the other replaces.
+func (o *observation) processesFound() bool {
+	match := o.group.match
+	if len(match.Processes) == 0 || len(match.Pods) == 0 {
+		return true
+	}
+	if len(match.Loads) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(match.Pods, func(u assignment.Unmatched) bool {
+		p := findPod(o.pods, u.Name)
+		return p != nil && o.now.Sub(p.created) > joinGrace
+	})
+}
+
+func podOf(load assignment.PodLoad) memplan.Pod {
+	pod := memplan.Pod{Name: load.Pod, Threads: load.Threads, Current: tasksOf(load.Tasks)}
+	if load.Target != nil {
+		pod.Target = tasksOf(*load.Target)
+	}
+	return pod
+}
+
+func tasksOf(tasks assignment.Tasks) memplan.Tasks {
+	convert := func(from []assignment.Task) []memplan.Task {
+		var to []memplan.Task
+		for _, t := range from {
+			to = append(to, memplan.Task{Subtopology: t.Subtopology, Partition: t.Partition})
+		}
+		return to
+	}
+	return memplan.Tasks{Active: convert(tasks.Active), Standby: convert(tasks.Standby), WarmUp: convert(tasks.WarmUp)}
+}
+
+// invalidTexts flattens errors into sentences.
+func invalidTexts(errs ...error) []string {
+	var texts []string
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			texts = append(texts, invalidTexts(joined.Unwrap()...)...)
+		} else if err != nil {
+			texts = append(texts, err.Error())
+		}
+	}
+	return texts
+}

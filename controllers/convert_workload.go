@@ -1,0 +1,341 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/memplan"
+)
+
+// workloadOf puts the facts together field by field: what the group shows, else what the spec says, else Kafka's defaults. What could
+// not be understood comes back as sentences; the rest of the workload holds all the same.
+func workloadOf(obs *observation) (memplan.Workload, []string) {
+	streams := &obs.app.Spec.Streams
+	group := obs.group.latest.Group
+	version, versionErr := versionOf(streams, group)
+	w := memplan.NewWorkload(version)
+	properties := map[string]string{}
+	for _, c := range streams.Configs {
+		properties[c.Name] = c.Value
+	}
+	propertiesErr := w.ApplyProperties(properties)
+	applySpec(&w, streams)
+	applyGroup(&w, group)
+	applyTopology(&w, streams, group)
+	jvm, jvmErr := jvmOf(obs)
+	w.JVM = jvm
+	w.Allocator = allocatorOf(obs)
+	if c := obs.container; c != nil {
+		w.StateDir = memplan.StateDir{InMemory: c.stateInMemory, Persistent: c.statePersistent}
+	}
+	if q := obs.app.Spec.JVM.ApplicationHeap; q != nil {
+		w.Application.LiveSet = specBytes(q)
+	}
+	if q := obs.app.Spec.JVM.ApplicationNative; q != nil {
+		w.Application.Native = specBytes(q)
+	}
+	return w, invalidTexts(versionErr, propertiesErr, jvmErr)
+}
+
+func specBytes(q *resource.Quantity) memplan.Fact[memplan.Bytes] {
+	return memplan.Known(memplan.Bytes(q.Value()), memplan.Spec)
+}
+
+func versionOf(streams *v1alpha1.StreamsSpec, group *assignment.Group) (memplan.Fact[memplan.Version], error) {
+	switch {
+	case streams.Version != "":
+		version, err := memplan.ParseVersion(streams.Version)
+		return memplan.Known(version, memplan.Spec), err
+	case group != nil && group.VersionHint != "":
+		version, err := memplan.ParseVersion(group.VersionHint)
+		return memplan.Known(version, memplan.Assumed), err
+	default:
+		return memplan.Fact[memplan.Version]{}, nil
+	}
+}
+
+// applySpec takes what the user says of the application as a whole.
+func applySpec(w *memplan.Workload, streams *v1alpha1.StreamsSpec) {
+	if streams.Threads > 0 {
+		w.Threads = memplan.Known(int(streams.Threads), memplan.Spec)
+	}
+	if streams.StandbyReplicas != nil {
+		w.Standbys = memplan.Known(int(*streams.StandbyReplicas), memplan.Spec)
+	}
+	if streams.WarmupReplicas != nil {
+		w.WarmUps = memplan.Known(int(*streams.WarmupReplicas), memplan.Spec)
+	}
+	if g, ok := guarantees[streams.ProcessingGuarantee]; ok {
+		w.Guarantee = memplan.Known(g, memplan.Spec)
+	}
+	if streams.GroupProtocol == v1alpha1.StreamsProtocol {
+		w.Protocol = memplan.Known(memplan.Streams, memplan.Spec)
+	}
+	if q := streams.Records.AverageSize; q != nil {
+		w.Records.Average = specBytes(q)
+	}
+	if q := streams.Records.LargestSize; q != nil {
+		w.Records.Largest = specBytes(q)
+	}
+	if q := streams.Records.LargestBatchSize; q != nil {
+		w.Records.LargestBatch = specBytes(q)
+	}
+}
+
+var guarantees = map[v1alpha1.ProcessingGuarantee]memplan.Guarantee{
+	v1alpha1.AtLeastOnce: memplan.AtLeastOnce, v1alpha1.ExactlyOnce: memplan.ExactlyOnceV1, v1alpha1.ExactlyOnceV2: memplan.ExactlyOnceV2,
+}
+
+// applyGroup takes what the broker shows of the application as a whole.
+func applyGroup(w *memplan.Workload, group *assignment.Group) {
+	if group == nil {
+		return
+	}
+	w.Protocol = memplan.Known(memplan.Classic, memplan.Measured)
+	if group.Protocol == assignment.Streams {
+		w.Protocol = memplan.Known(memplan.Streams, memplan.Measured)
+		w.WarmUps = memplan.Known(0, memplan.Default) // the broker's assignor has none up to 4.4
+	}
+	if group.Standbys != nil && (group.Protocol == assignment.Streams || w.Standbys.From != memplan.Spec) {
+		w.Standbys = memplan.Known(int(*group.Standbys), memplan.Measured)
+	}
+	if group.Brokers > 0 {
+		w.Brokers = memplan.Known(group.Brokers, memplan.Measured)
+	}
+	w.TLS = memplan.Known(group.TLS, memplan.Assumed) // the operator's own way to the brokers
+	threads := 0
+	for _, p := range group.Processes {
+		threads = max(threads, p.Threads)
+	}
+	if threads > 0 {
+		w.Threads = memplan.Known(threads, memplan.Measured)
+	}
+}
+
+// applyTopology gives the workload its subtopologies and stores. The broker knows them best; the spec fills in what it cannot see.
+func applyTopology(w *memplan.Workload, streams *v1alpha1.StreamsSpec, group *assignment.Group) {
+	if group != nil {
+		for _, s := range group.Subtopologies {
+			w.Subtopologies = append(w.Subtopologies, subtopologyOf(s))
+		}
+		for _, name := range group.GlobalStores {
+			w.GlobalStores = append(w.GlobalStores, memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue})
+		}
+	}
+	for i := range streams.Subtopologies {
+		applySubtopology(w, &streams.Subtopologies[i], group != nil)
+	}
+	for i := range streams.Stores {
+		applyStore(w, &streams.Stores[i])
+	}
+}
+
+func subtopologyOf(s assignment.Subtopology) memplan.Subtopology {
+	result := memplan.Subtopology{ID: s.ID, Tasks: int(s.Tasks), InputPartitions: max(1, len(s.SourceTopics)), WrittenPartitions: len(s.Changelogs)}
+	for _, sink := range s.SinkTopics {
+		result.WrittenPartitions += int(sink.Partitions)
+	}
+	for _, c := range s.Changelogs {
+		result.Stores = append(result.Stores, storeOf(c))
+	}
+	for _, name := range s.UnloggedStores {
+		result.Stores = append(result.Stores, memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue, Caching: true, Unlogged: true})
+	}
+	return result
+}
+
+// storeOf counts a key-value store as timestamped and cached: the DSL's default, and the more expensive.
+func storeOf(c assignment.Changelog) memplan.Store {
+	from := memplan.Measured
+	if c.Assumed {
+		from = memplan.Assumed
+	}
+	store := memplan.Store{Name: c.Store, RetentionMs: memplan.Known(c.Retention.Milliseconds(), from)}
+	switch c.Kind {
+	case assignment.KeyValue:
+		store.Kind, store.Caching = memplan.TimestampedKeyValue, true
+	case assignment.Window:
+		store.Kind, store.Caching = memplan.Window, true
+	case assignment.JoinWindow:
+		store.Kind = memplan.JoinWindow
+	case assignment.OuterJoinList:
+		store.Kind = memplan.OuterJoinList
+	case assignment.ForeignKeySubscription:
+		store.Kind = memplan.ForeignKeySubscription
+	case assignment.Suppress:
+		store.Kind, store.InMemory = memplan.Suppress, true
+	case assignment.Versioned:
+		store.Kind = memplan.Versioned
+	}
+	return store
+}
+
+// applySubtopology adds to a subtopology what the broker does not show of it. Where no broker was asked the spec defines it.
+func applySubtopology(w *memplan.Workload, s *v1alpha1.Subtopology, groupKnown bool) {
+	id := strconv.Itoa(int(*s.ID))
+	i := slices.IndexFunc(w.Subtopologies, func(known memplan.Subtopology) bool { return known.ID == id })
+	if i < 0 {
+		if groupKnown {
+			return // the group has no such tasks, whatever the spec says
+		}
+		w.Subtopologies = append(w.Subtopologies, memplan.Subtopology{ID: id, Tasks: int(s.Tasks), InputPartitions: 1})
+		i = len(w.Subtopologies) - 1
+	}
+	if s.InputPartitionsPerTask > 0 {
+		w.Subtopologies[i].InputPartitions = int(s.InputPartitionsPerTask)
+	}
+	if s.WrittenPartitions != nil {
+		w.Subtopologies[i].WrittenPartitions = int(*s.WrittenPartitions)
+	}
+}
+
+// applyStore corrects what the changelog topic shows of a store, or adds a store that it cannot show.
+func applyStore(w *memplan.Workload, s *v1alpha1.Store) {
+	if s.Kind == v1alpha1.StoreGlobal {
+		i := slices.IndexFunc(w.GlobalStores, func(known memplan.Store) bool { return known.Name == s.Name })
+		if i < 0 {
+			w.GlobalStores = append(w.GlobalStores, memplan.Store{Name: s.Name, Kind: memplan.TimestampedKeyValue})
+			i = len(w.GlobalStores) - 1
+		}
+		refineStore(&w.GlobalStores[i], s)
+		return
+	}
+	for i := range w.Subtopologies {
+		stores := w.Subtopologies[i].Stores
+		if j := slices.IndexFunc(stores, func(known memplan.Store) bool { return known.Name == s.Name }); j >= 0 {
+			refineStore(&stores[j], s)
+			return
+		}
+	}
+	if s.Subtopology == nil {
+		return
+	}
+	id := strconv.Itoa(int(*s.Subtopology))
+	if i := slices.IndexFunc(w.Subtopologies, func(known memplan.Subtopology) bool { return known.ID == id }); i >= 0 {
+		store := memplan.Store{Name: s.Name, Kind: memplan.TimestampedKeyValue, Caching: true}
+		refineStore(&store, s)
+		w.Subtopologies[i].Stores = append(w.Subtopologies[i].Stores, store)
+	}
+}
+
+func refineStore(store *memplan.Store, s *v1alpha1.Store) {
+	if kind, ok := storeKinds[s.Kind]; ok {
+		store.Kind = kind
+	}
+	if s.RetentionSeconds > 0 {
+		store.RetentionMs = memplan.Known(int64(s.RetentionSeconds)*1000, memplan.Spec)
+	}
+	if s.SegmentSeconds > 0 {
+		store.SegmentIntervalMs = memplan.Known(int64(s.SegmentSeconds)*1000, memplan.Spec)
+	}
+	if s.Storage != "" {
+		store.InMemory = s.Storage == v1alpha1.StorageInMemory
+	}
+	if s.Caching != "" {
+		store.Caching = s.Caching == v1alpha1.CachingEnabled
+	}
+	if s.Size != nil {
+		store.Size = specBytes(s.Size)
+	}
+}
+
+var storeKinds = map[v1alpha1.StoreKind]memplan.StoreKind{
+	v1alpha1.StoreKeyValue: memplan.TimestampedKeyValue, v1alpha1.StoreWindow: memplan.Window, v1alpha1.StoreSession: memplan.Session,
+	v1alpha1.StoreVersioned: memplan.Versioned, v1alpha1.StoreJoinWindow: memplan.JoinWindow, v1alpha1.StoreOuterJoinList: memplan.OuterJoinList,
+	v1alpha1.StoreForeignKeySubscription: memplan.ForeignKeySubscription, v1alpha1.StoreTimeOrderedBuffer: memplan.TimeOrderedBuffer,
+	v1alpha1.StoreTimeOrderedWindow: memplan.TimeOrderedWindow,
+	v1alpha1.StoreSuppress:          memplan.Suppress,
+}
+
+// jvmOf reads the JVM's flags where they can be seen, weakest first, as HotSpot ranks them: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the
+// command line, _JAVA_OPTIONS (measured on JDK 17). Where the application leaves the heap to the JVM, and the plan is in force, the
+// plan decides it.
+func jvmOf(obs *observation) (memplan.JVM, error) {
+	c := obs.container
+	if c == nil {
+		return memplan.NewJVM(), nil
+	}
+	var flags []string
+	for _, variable := range []string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"} {
+		flags = append(flags, strings.Fields(optionsText(obs, variable))...)
+	}
+	for _, arg := range c.args {
+		flags = append(flags, strings.Fields(arg)...) // a shell's -c has them all in one argument
+	}
+	flags = append(flags, strings.Fields(c.env["_JAVA_OPTIONS"])...)
+	jvm, err := memplan.ParseJVMFlags(flags)
+	if err != nil {
+		err = fmt.Errorf("JVM flags of container %s: %w", c.name, err)
+	}
+	if obs.app.Spec.JVM.Version > 0 {
+		jvm.Version = memplan.Known(int(obs.app.Spec.JVM.Version), memplan.Spec)
+	}
+	if c.cpuLimit != nil {
+		jvm.CPUs = memplan.Known(int(math.Ceil(c.cpuLimit.AsApproximateFloat64())), memplan.App)
+	}
+	if heapIsOurs(jvm) && !injectionBlocked(obs).found() {
+		jvm.HeapMode = memplan.HeapPlanned
+	}
+	for _, pin := range obs.app.Spec.Memory.Pins {
+		if pin.Region == v1alpha1.RegionHeap && pin.Size != nil && jvm.HeapMode == memplan.HeapPlanned {
+			jvm.MaxHeap = specBytes(pin.Size)
+		}
+	}
+	return jvm, err
+}
+
+// optionsText is the value of a variable with JVM options, as far as it can be read: the container's own env, what envFrom gives from
+// a ConfigMap, or what the user says is there.
+func optionsText(obs *observation, variable string) string {
+	if value, ok := obs.container.env[variable]; ok {
+		return value
+	}
+	if variable != string(optionsVariable(obs.app)) {
+		return ""
+	}
+	if own := obs.app.Spec.JVM.OwnOptions; own != nil {
+		return *own
+	}
+	if obs.inherited != nil {
+		return *obs.inherited
+	}
+	return ""
+}
+
+// heapIsOurs: the application says nothing of the size of its heap, so the plan may.
+func heapIsOurs(jvm memplan.JVM) bool {
+	return jvm.HeapMode == memplan.HeapPercent && jvm.MaxRAMPercentage.From != memplan.App && jvm.MaxRAM.From != memplan.App
+}
+
+// withoutPlan is the workload as a pod runs it that was created before the plan was injected: its heap is the JVM's own choice.
+func withoutPlan(obs *observation, w memplan.Workload) memplan.Workload {
+	if w.JVM.HeapMode == memplan.HeapPlanned {
+		w.JVM.HeapMode = memplan.HeapPercent
+		w.JVM.MaxHeap = memplan.Fact[memplan.Bytes]{}
+	}
+	if _, set := obs.container.env["MALLOC_ARENA_MAX"]; !set && w.Allocator.Value == memplan.GlibcArenas {
+		w.Allocator = memplan.Known(memplan.Glibc, memplan.Assumed)
+	}
+	return w
+}
+
+func allocatorOf(obs *observation) memplan.Fact[memplan.Allocator] {
+	if obs.container == nil {
+		return memplan.Known(memplan.Glibc, memplan.Assumed)
+	}
+	if strings.Contains(obs.container.env["LD_PRELOAD"], "jemalloc") {
+		// The library may be missing in the image, or built for another processor: then the loader ignores it.
+		return memplan.Known(memplan.Jemalloc, memplan.Assumed)
+	}
+	return memplan.Known(memplan.GlibcArenas, memplan.Derived) // the injection sets MALLOC_ARENA_MAX where the user did not
+}

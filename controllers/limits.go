@@ -1,0 +1,134 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// envelope is the room in which the operator may set a memory limit, and who set its walls.
+type envelope struct {
+	// template is the limit in the workload's template: the least a pod gets as long as nothing is bounded.
+	template int64
+	// minLimit and maxLimit are the user's range; zero where not set.
+	minLimit, maxLimit int64
+	// roof is the most that LimitRanges and quotas of the namespace let a pod have.
+	roof roof
+}
+
+// managed tells whether the operator may change limits at all. Without a range the pod's own limit is the given envelope.
+func (e envelope) managed() bool { return e.minLimit > 0 || e.maxLimit > 0 }
+
+// most is the largest limit that may be set; zero for any.
+func (e envelope) most() int64 {
+	switch {
+	case e.maxLimit == 0:
+		return e.roof.bytes
+	case e.roof.bytes == 0:
+		return e.maxLimit
+	default:
+		return min(e.maxLimit, e.roof.bytes)
+	}
+}
+
+// clamp brings a need into the envelope and says which wall it met. A limit is never below the template's, and never above the
+// larger of the template's and the most that may be set.
+func (e envelope) clamp(need int64) (limit int64, capped string) {
+	limit = max(need, e.minLimit, e.template)
+	most := e.most()
+	if most == 0 || limit <= most {
+		return limit, ""
+	}
+	limit = max(most, e.template)
+	if limit >= need {
+		return limit, ""
+	}
+	if most == e.roof.bytes {
+		return limit, fmt.Sprintf("%s allows at most %s", e.roof.setBy, humanBytes(most))
+	}
+	return limit, fmt.Sprintf("`maxLimit` is %s", humanBytes(e.maxLimit))
+}
+
+// placement is what a pod of the workload has now, against which the walls of a namespace are measured.
+type placement struct {
+	limit, request int64 // of the container in question
+	others         int64 // the limits of the pod's other containers together
+	replicas       int
+	requestFollows bool // the request rises with the limit
+}
+
+// roof is the largest memory limit of the container that something in the namespace allows.
+type roof struct {
+	bytes int64 // zero: no roof
+	setBy string
+}
+
+func (r *roof) lower(bytes int64, by string) {
+	if r.bytes == 0 || bytes < r.bytes {
+		r.bytes, r.setBy = max(1, bytes), by
+	}
+}
+
+// namespaceRoof is what the LimitRanges and quotas of the namespace leave. Both are checked after the admission policy has injected a
+// limit (k8s.io/kubernetes pkg/kubeapiserver/options/plugins.go), so a limit above it would make the creation of pods fail. Of what a
+// quota has left each replica may take an equal part on top of what it has now: all of them will be replaced in time.
+func namespaceRoof(ranges []corev1.LimitRange, quotas []corev1.ResourceQuota, now placement) roof {
+	var result roof
+	for i := range ranges {
+		by := "LimitRange " + ranges[i].Name
+		for _, item := range ranges[i].Spec.Limits {
+			rangeRoof(&result, item, now, by)
+		}
+	}
+	for i := range quotas {
+		quotaRoof(&result, &quotas[i], now)
+	}
+	return result
+}
+
+func rangeRoof(result *roof, item corev1.LimitRangeItem, now placement, by string) {
+	maximum, limited := item.Max[corev1.ResourceMemory]
+	switch {
+	case limited && item.Type == corev1.LimitTypeContainer:
+		result.lower(maximum.Value(), by)
+	case limited && item.Type == corev1.LimitTypePod:
+		result.lower(maximum.Value()-now.others, by)
+	}
+	if ratio, ok := item.MaxLimitRequestRatio[corev1.ResourceMemory]; ok && item.Type == corev1.LimitTypeContainer && !now.requestFollows && now.request > 0 {
+		result.lower(int64(ratio.AsApproximateFloat64()*float64(now.request)), by)
+	}
+}
+
+func quotaRoof(result *roof, quota *corev1.ResourceQuota, now placement) {
+	if quota.Spec.ScopeSelector != nil || slices.Contains(quota.Spec.Scopes, corev1.ResourceQuotaScopeBestEffort) ||
+		slices.Contains(quota.Spec.Scopes, corev1.ResourceQuotaScopeTerminating) {
+		return
+	}
+	share := func(name corev1.ResourceName, has int64) {
+		hard, limited := quota.Status.Hard[name]
+		if !limited {
+			return
+		}
+		used := quota.Status.Used[name]
+		free := max(0, hard.Value()-used.Value())
+		result.lower(has+free/int64(max(1, now.replicas)), "ResourceQuota "+quota.Name)
+	}
+	share(corev1.ResourceLimitsMemory, now.limit)
+	if now.requestFollows {
+		share(corev1.ResourceRequestsMemory, now.request)
+		share(corev1.ResourceMemory, now.request)
+	}
+}
+
+// quantity gives bytes as people write them: whole MiB in Mi, anything else in bytes.
+func quantity(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }
+
+func humanBytes(bytes int64) string {
+	q := quantity(bytes)
+	return q.String()
+}

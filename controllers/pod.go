@@ -1,0 +1,162 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+// podFacts is what a pass knows of one pod of the workload.
+type podFacts struct {
+	name            string
+	uid             types.UID
+	resourceVersion string
+	node            string
+	addresses       []string
+	hostNetwork     bool
+	created         time.Time
+
+	phase       corev1.PodPhase
+	terminating bool
+	nodeLost    bool
+	readySince  time.Time // zero while it is not ready
+
+	optedOut       bool
+	injected       bool   // it mounts our plan
+	planGeneration string // that it was last told of
+
+	// limit and request are what the spec says for the container in question, in memory; nil where it says nothing.
+	limit, request *resource.Quantity
+	// actualLimit is what the kubelet reports to be in force; nil until it does.
+	actualLimit *resource.Quantity
+	qos         corev1.PodQOSClass
+	// cpuBound: every container's CPU request equals its limit, so that an equal memory pair would make the pod Guaranteed.
+	cpuBound bool
+	resize   resizeState
+
+	// lacksMemory: the scheduler finds no node with enough memory for it.
+	lacksMemory bool
+}
+
+// resizeState is what the kubelet says of the last resize of a pod.
+type resizeState struct {
+	condition corev1.PodConditionType // PodResizePending, PodResizeInProgress or ""
+	reason    string                  // Deferred, Infeasible, Error or ""
+	message   string
+}
+
+// running tells whether the pod counts as an instance of the application. A container that restarts, or one that is not ready on a
+// healthy node, still does: its memory is in use, or about to be.
+func (p *podFacts) running() bool {
+	return p.phase == corev1.PodRunning && !p.terminating && !p.nodeLost
+}
+
+// exists tells whether the pod holds, or will hold, a limit that the published plan must be safe for.
+func (p *podFacts) exists() bool {
+	return !p.terminating && (p.phase == corev1.PodRunning || p.phase == corev1.PodPending)
+}
+
+// manageable tells whether the operator may change the pod.
+func (p *podFacts) manageable() bool {
+	return p.running() && !p.optedOut && p.qos != corev1.PodQOSBestEffort
+}
+
+// effectiveLimit is the limit in force as far as is known: what the kubelet reports, else what the spec asks for.
+func (p *podFacts) effectiveLimit() *resource.Quantity {
+	if p.actualLimit != nil {
+		return p.actualLimit
+	}
+	return p.limit
+}
+
+// readPod takes the facts of one pod for the named container.
+func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podFacts {
+	facts := podFacts{
+		name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
+		node: pod.Spec.NodeName, hostNetwork: pod.Spec.HostNetwork, created: pod.CreationTimestamp.Time,
+		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
+		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
+		planGeneration: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
+		injected:       slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == v1alpha1.PlanVolume }),
+		cpuBound:       cpuBound(pod.Spec.Containers) && cpuBound(pod.Spec.InitContainers),
+	}
+	facts.nodeLost = pod.Spec.NodeName != "" && nodes[pod.Spec.NodeName].lost
+	for _, ip := range pod.Status.PodIPs {
+		facts.addresses = append(facts.addresses, ip.IP)
+	}
+	facts.readContainer(pod, container)
+	facts.readConditions(pod.Status.Conditions)
+	return facts
+}
+
+func (p *podFacts) readContainer(pod *corev1.Pod, container string) {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == container {
+			p.limit, p.request = memoryOf(c.Resources.Limits), memoryOf(c.Resources.Requests)
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container && s.Resources != nil {
+			p.actualLimit = memoryOf(s.Resources.Limits)
+		}
+	}
+}
+
+func (p *podFacts) readConditions(conditions []corev1.PodCondition) {
+	for _, c := range conditions {
+		switch {
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && !p.terminating:
+			p.readySince = c.LastTransitionTime.Time
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			// The scheduler names what is short: "0/3 nodes are available: 3 Insufficient memory."
+			p.lacksMemory = strings.Contains(c.Message, "Insufficient memory")
+		case c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue,
+			c.Type == corev1.PodResizeInProgress && c.Status == corev1.ConditionTrue && p.resize.condition == "":
+			p.resize = resizeState{condition: c.Type, reason: c.Reason, message: c.Message}
+		}
+	}
+}
+
+// memoryOf gives the memory of a resource list, or nil if it has none.
+func memoryOf(list corev1.ResourceList) *resource.Quantity {
+	if quantity, ok := list[corev1.ResourceMemory]; ok {
+		return &quantity
+	}
+	return nil
+}
+
+func cpuBound(containers []corev1.Container) bool {
+	for i := range containers {
+		limit, limited := containers[i].Resources.Limits[corev1.ResourceCPU]
+		request, requested := containers[i].Resources.Requests[corev1.ResourceCPU]
+		if !limited || requested && limit.Cmp(request) != 0 { // without a request the API server sets it to the limit
+			return false
+		}
+	}
+	return true
+}
+
+// nodeFacts is what a pass knows of a node.
+type nodeFacts struct{ lost bool }
+
+// readNode tells whether a node is lost: its kubelet has not been heard of for longer than the node controller's grace period (50 s;
+// k8s.io/kubernetes pkg/controller/nodelifecycle, condition Ready Unknown). A node that says itself that it is not ready still
+// runs its pods.
+func readNode(node *corev1.Node) nodeFacts {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
+			return nodeFacts{lost: true}
+		}
+	}
+	return nodeFacts{}
+}

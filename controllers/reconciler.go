@@ -1,0 +1,125 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+)
+
+// Groups is what the reconciler asks of Kafka groups; [assignment.Monitor] is the real one.
+type Groups interface {
+	// Cluster gives a configured cluster by name.
+	Cluster(name string) (assignment.ClusterConfig, bool)
+	// Track makes a group be polled, and its changes be told under the key.
+	Track(key string, ref assignment.Ref)
+	// Forget ends what Track began.
+	Forget(key string)
+	// Hurry makes a group be polled quickly for a while.
+	Hurry(ref assignment.Ref)
+	// Latest gives what is known of a group.
+	Latest(ref assignment.Ref) assignment.Observation
+	// Changes sends the keys whose group has changed.
+	Changes() <-chan string
+}
+
+// StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as the planner wants them.
+type StreamAppReconciler struct {
+	client.Client
+	// APIReader reads past the cache: what is written is read back, and what is deleted is looked for, at the source.
+	APIReader client.Reader
+	Recorder  events.EventRecorder
+	Groups    Groups
+	Clock     clock.PassiveClock
+	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
+	AllowBootstrapServers bool
+
+	refusals refusals
+}
+
+// What the operator may do, verb by verb; the reasons are in the files that use the rights.
+// +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
+// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile gathers, decides and acts for one StreamApp: see the package comment.
+func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var app v1alpha1.StreamApp
+	if err := r.Get(ctx, request.NamespacedName, &app); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, err
+		}
+		return r.reconcileGone(ctx, request)
+	}
+	if !app.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // what belongs to it goes with it; the rest is done when it is gone
+	}
+
+	// Gather: the whole world, into one value.
+	obs, err := r.observe(ctx, &app)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	// Decide: who is lost, what the planner says, what should be there.
+	lost := countLossesOf(obs)
+	planned := plan(obs, lost)
+	want := decide(obs, lost, planned)
+
+	// Act: write what differs; then the status, once, whatever came of the writes; then tell.
+	done, applyErr := r.apply(ctx, obs, want)
+	before := app.Status.Conditions
+	changed, statusErr := r.writeStatus(ctx, &app, statusOf(obs, lost, planned, want, done))
+	if statusErr == nil {
+		recordMetrics(&app, planned.survives)
+		if changed || done.published || len(done.resized) > 0 {
+			r.announce(&app, announcements(before, app.Status.Conditions, done))
+		}
+	}
+	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, done.recheckAfter)}, errors.Join(applyErr, statusErr)
+}
+
+// reconcileGone cleans up after a StreamApp that was deleted.
+func (r *StreamAppReconciler) reconcileGone(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	r.Groups.Forget(request.String())
+	forgetMetrics(request.Namespace, request.Name)
+	again, err := r.removeOrphan(ctx, request.NamespacedName)
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// countLossesOf counts the losses of what was observed; none where there is no workload.
+func countLossesOf(obs *observation) losses {
+	if obs.workload == nil {
+		return losses{tolerated: 1}
+	}
+	var since time.Time
+	if t := obs.app.Status.PodsMissingSinceTime; t != nil {
+		since = t.Time
+	}
+	return countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.SurvivePodLosses, since, obs.now)
+}
+
+// earliest is the shorter of two waits, of which zero means never.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,197 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+const (
+	// concurrentReconciles: passes are short, and only the API server's answers take time.
+	concurrentReconciles = 4
+	// reconciliationTimeout ends a pass that hangs on the API server.
+	reconciliationTimeout = time.Minute
+)
+
+// SetupWithManager registers the reconciler, its indexes and everything that makes it look again.
+func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("setting up the cache's indexes: %w", err)
+	}
+	changes := make(chan event.TypedGenericEvent[types.NamespacedName])
+	if err := mgr.Add(&changeForwarder{groups: r.Groups, to: changes}); err != nil {
+		return fmt.Errorf("setting up the changes of Kafka groups: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("streamapp").
+		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&v1alpha1.PodInjection{}).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.appsOfPod)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeTurned())).
+		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindStatefulSet))).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindDeployment))).
+		Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNamespace)).
+		Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNamespace)).
+		WatchesRawSource(source.Channel(changes, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, key types.NamespacedName) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: key}}
+			}))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrentReconciles,
+			ReconciliationTimeout:   reconciliationTimeout,
+			EnableWarmup:            new(true), // a standby replica has its caches filled when it takes over
+		}).
+		Complete(r)
+}
+
+func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexPodWorkload, func(object client.Object) []string {
+		return nonEmpty(workloadOfPod(object.(*corev1.Pod)))
+	}); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexPodNode, func(object client.Object) []string {
+		return nonEmpty(object.(*corev1.Pod).Spec.NodeName)
+	}); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &v1alpha1.StreamApp{}, indexStreamAppTarget, func(object client.Object) []string {
+		target := object.(*v1alpha1.StreamApp).Spec.TargetRef
+		return []string{workloadKey(target.Kind, target.Name)}
+	})
+}
+
+func nonEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// changeForwarder hands the monitor's changes to the controller's queue.
+type changeForwarder struct {
+	groups Groups
+	to     chan<- event.TypedGenericEvent[types.NamespacedName]
+}
+
+// Start forwards until the context ends.
+func (f *changeForwarder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case key := <-f.groups.Changes():
+			namespace, name, _ := strings.Cut(key, "/")
+			select {
+			case <-ctx.Done():
+				return nil
+			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: types.NamespacedName{Namespace: namespace, Name: name}}:
+			}
+		}
+	}
+}
+
+// appOfConfigMap finds the StreamApp that a plan was written for, even if it is gone.
+func appOfConfigMap(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[labelStreamApp]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// appsOfTarget finds the StreamApps that have a workload as their target: more than one only by mistake.
+func (r *StreamAppReconciler) appsOfTarget(ctx context.Context, namespace, target string) []v1alpha1.StreamApp {
+	var apps v1alpha1.StreamAppList
+	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target}); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", namespace, "target", target)
+	}
+	return apps.Items
+}
+
+func requestsFor(apps []v1alpha1.StreamApp) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(apps))
+	for i := range apps {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps[i])})
+	}
+	return requests
+}
+
+// appsOfPod finds the StreamApp of a pod. What happens to a pod is followed by a rebalance, so its group is asked in a hurry.
+func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Object) []reconcile.Request {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	target := workloadOfPod(pod)
+	if target == "" {
+		return nil
+	}
+	apps := r.appsOfTarget(ctx, pod.Namespace, target)
+	for i := range apps {
+		if ref, refused := r.groupRef(&apps[i]); !refused.found() {
+			r.Groups.Hurry(ref)
+		}
+	}
+	return requestsFor(apps)
+}
+
+func (r *StreamAppReconciler) appsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.MatchingFields{indexPodNode: object.GetName()}); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list pods", "node", object.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		requests = append(requests, r.appsOfPod(ctx, &pods.Items[i])...)
+	}
+	return requests
+}
+
+// nodeTurned lets only those changes of a node through that make it lost, or bring it back.
+func nodeTurned() predicate.Predicate {
+	lost := func(object client.Object) bool {
+		node, ok := object.(*corev1.Node)
+		return ok && readNode(node).lost
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return lost(e.ObjectOld) != lost(e.ObjectNew) },
+	}
+}
+
+func (r *StreamAppReconciler) appsOf(kind v1alpha1.WorkloadKind) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		return requestsFor(r.appsOfTarget(ctx, object.GetNamespace(), workloadKey(kind, object.GetName())))
+	}
+}
+
+func (r *StreamAppReconciler) appsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	var apps v1alpha1.StreamAppList
+	if err := r.List(ctx, &apps, client.InNamespace(object.GetNamespace())); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", object.GetNamespace())
+	}
+	return requestsFor(apps.Items)
+}

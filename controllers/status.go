@@ -1,0 +1,148 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+// statusOf computes the status afresh. Of the old one only the times at which conditions turned are kept.
+func statusOf(obs *observation, lost losses, p *planning, want *desired, done *applied) v1alpha1.StreamAppStatus {
+	status := v1alpha1.StreamAppStatus{
+		ObservedGeneration: obs.app.Generation,
+		Mode:               effectiveMode(obs.app),
+		Conditions:         conditionsOf(obs, judge(obs, lost, p, want, done)),
+	}
+	if obs.workload == nil || obs.container == nil || obs.rival != "" {
+		return status
+	}
+	running := runningPods(obs)
+	status.Pods = new(int32(len(running)))
+	if !lost.missingSince.IsZero() {
+		status.MissingPods = new(int32(max(0, obs.workload.replicas-len(running))))
+		status.PodsMissingSinceTime = new(metav1.NewTime(lost.missingSince).Rfc3339Copy())
+	}
+	if obs.container.limit == nil {
+		return status
+	}
+	figures(&status, obs, p, want)
+	status.PodsThatDiffer, status.PodsNotListed = podsThatDiffer(obs, p, want, done)
+	status.Warnings = warningsOf(p, want)
+	return status
+}
+
+// figures writes the numbers of the typical pod.
+func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, want *desired) {
+	status.Limit, status.Heap = new(quantity(want.limit)), new(quantity(want.typical.heap))
+	status.Expected = new(quantity(want.typical.expected))
+	if p.tasksKnown {
+		status.Tasks = new(int32(p.tasks))
+		status.Survives = new(int32(max(0, p.survives)))
+		if p.need < neverFits {
+			status.Need = new(quantity(p.need))
+		}
+	}
+	status.Lines = want.typical.lines[:min(len(want.typical.lines), v1alpha1.MaxLines)]
+	status.Settings = want.typical.settings[:min(len(want.typical.settings), v1alpha1.MaxSettings)]
+	status.PlanGeneration = want.generation
+	if want.held.found() && obs.injection != nil {
+		status.PlanGeneration = obs.injection.Spec.PlanGeneration
+	}
+}
+
+func conditionsOf(obs *observation, verdicts map[string]verdict) []metav1.Condition {
+	conditions := slices.Clone(obs.app.Status.Conditions)
+	for _, conditionType := range append([]string{v1alpha1.ConditionReady}, conditionOrder...) {
+		v := verdicts[conditionType]
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: conditionType, Status: v.status, Reason: v.reason, Message: v.message,
+			ObservedGeneration: obs.app.Generation, LastTransitionTime: metav1.NewTime(obs.now).Rfc3339Copy(),
+		})
+	}
+	return conditions
+}
+
+// podsThatDiffer lists the pods whose limit, need or resize is not that of the typical pod, and counts those that the list has no room
+// for. Pods with a resize that failed come first.
+func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied) ([]v1alpha1.PodStatus, *int32) {
+	var troubled, others []v1alpha1.PodStatus
+	for _, pod := range runningPods(obs) {
+		entry, trouble := podStatus(&pod, p, done)
+		same := entry.Limit != nil && entry.Limit.Value() == want.limit && (entry.Need == nil || entry.Need.Value() == p.need)
+		switch {
+		case trouble:
+			troubled = append(troubled, entry)
+		case !same:
+			others = append(others, entry)
+		}
+	}
+	all := append(troubled, others...)
+	if more := len(all) - v1alpha1.MaxPodsThatDiffer; more > 0 {
+		return all[:v1alpha1.MaxPodsThatDiffer], new(int32(more))
+	}
+	return all, nil
+}
+
+// podStatus tells of one pod, and whether its resize is in trouble.
+func podStatus(pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodStatus, trouble bool) {
+	entry = v1alpha1.PodStatus{Name: pod.name, Resize: outcomeOf(pod), Limit: pod.effectiveLimit(), Message: truncate(pod.resize.message)}
+	if planned, known := p.pods[pod.name]; known {
+		entry.Tasks = new(int32(planned.tasks))
+		if planned.need < neverFits {
+			entry.Need = new(quantity(planned.need))
+		}
+	}
+	if refused, ok := done.refused[pod.name]; ok {
+		entry.Resize, entry.Message = v1alpha1.ResizeRefused, truncate(fmt.Sprintf("%s refused: %s", humanBytes(refused.limit), refused.message))
+	}
+	return entry, entry.Resize != v1alpha1.ResizeNone && entry.Resize != v1alpha1.ResizeApplied
+}
+
+func warningsOf(p *planning, want *desired) []string {
+	warnings := slices.Clone(want.typical.warnings)
+	if p.tasksKnown && want.typical.shortage != "" {
+		warnings = append(warnings, want.typical.shortage)
+	}
+	for i := range warnings {
+		warnings[i] = truncate(warnings[i])
+	}
+	slices.Sort(warnings)
+	warnings = slices.Compact(warnings)
+	return warnings[:min(len(warnings), v1alpha1.MaxWarnings)]
+}
+
+// truncate shortens a text to what the status has room for, at a whole character.
+func truncate(text string) string {
+	if len(text) <= v1alpha1.MaxText {
+		return text
+	}
+	cut := v1alpha1.MaxText - len("...")
+	for cut > 0 && text[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + "..."
+}
+
+// writeStatus writes the status if it differs, once in a pass.
+func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.StreamApp, status v1alpha1.StreamAppStatus) (changed bool, err error) {
+	if equality.Semantic.DeepEqual(app.Status, status) {
+		return false, nil
+	}
+	updated := app.DeepCopy()
+	updated.Status = status
+	if err := r.Status().Patch(ctx, updated, client.MergeFrom(app), client.FieldOwner(FieldOwner)); err != nil {
+		return false, fmt.Errorf("writing the status: %w", err)
+	}
+	app.Status = status
+	return true, nil
+}
