@@ -31,7 +31,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trimPod keeps owner, node, resources and status of a pod, our own annotations and volumes, and nothing else.
+// trimPod keeps owner, node, resources and status of a pod, and our own annotations, and nothing else.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -43,7 +43,6 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 		HostNetwork:    pod.Spec.HostNetwork,
 		Containers:     trimContainers(pod.Spec.Containers),
 		InitContainers: trimContainers(pod.Spec.InitContainers),
-		Volumes:        ownVolumes(pod.Spec.Volumes),
 	}
 	trimmed.Status = *pod.Status.DeepCopy()
 	return trimmed, nil
@@ -93,16 +92,6 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 		trimmed[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
 	}
 	return trimmed
-}
-
-func ownVolumes(volumes []corev1.Volume) []corev1.Volume {
-	var own []corev1.Volume
-	for i := range volumes {
-		if volumes[i].ConfigMap != nil && strings.HasPrefix(volumes[i].ConfigMap.Name, v1alpha1.ConfigMapPrefix) {
-			own = append(own, volumes[i])
-		}
-	}
-	return own
 }
 
 // Names of the fields by which the cache is indexed.

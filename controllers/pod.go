@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ type podFacts struct {
 	readySince  time.Time // zero while it is not ready
 
 	optedOut       bool
-	injected       bool   // it mounts our plan
+	injected       bool   // the admission policy has made it mount the plan
 	planGeneration string // that it was last told of
 
 	// limit and request are what the spec says for the container in question, in memory; nil where it says nothing.
@@ -66,10 +65,9 @@ func (p *podFacts) exists() bool {
 	return !p.terminating && (p.phase == corev1.PodRunning || p.phase == corev1.PodPending)
 }
 
-// manageable tells whether the operator may change the pod.
-func (p *podFacts) manageable() bool {
-	return p.running() && !p.optedOut && p.qos != corev1.PodQOSBestEffort
-}
+// manageable tells whether the operator may change the pod: it runs, and with the plan. Pods that are older than the plan are left as
+// they are.
+func (p *podFacts) manageable() bool { return p.running() && p.injected }
 
 // effectiveLimit is the limit in force as far as is known: what the kubelet reports, else what the spec asks for.
 func (p *podFacts) effectiveLimit() *resource.Quantity {
@@ -87,7 +85,7 @@ func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podF
 		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
 		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
 		planGeneration: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
-		injected:       slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == v1alpha1.PlanVolume }),
+		injected:       pod.Annotations[v1alpha1.PlanAnnotation] != "",
 		cpuBound:       cpuBound(pod.Spec.Containers) && cpuBound(pod.Spec.InitContainers),
 	}
 	facts.nodeLost = pod.Spec.NodeName != "" && nodes[pod.Spec.NodeName].lost
