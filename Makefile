@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The image that docker-build makes and deploy runs.
-IMG ?= controller:latest
+IMG ?= streamweir.dev/streamweir:latest
 KUBECTL ?= kubectl
 # How long `make fuzz` gives each target, and which benchmarks `make bench` runs how often.
 FUZZTIME ?= 10s
@@ -82,7 +82,7 @@ install: ## Install the CRDs.
 
 .PHONY: deploy
 deploy: ## Install config/default with the image IMG. Needs Kubernetes 1.36.
-	$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+	$(KUBECTL) kustomize config/default | sed 's|image: streamweir.dev/streamweir:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: ## Remove what deploy installed. The README says what comes before.
