@@ -164,9 +164,9 @@ type Store struct {
 	// +optional
 	Caching Caching `json:"caching,omitempty"`
 
-	// size is what one task holds in this store, keys and values, uncompressed.
+	// size is what one task holds in this store, keys and values, uncompressed. 0 or less: not known. (A rule that says so
+	// for each of 256 stores would cost more than the API server grants.)
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="size must be larger than 0"
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 

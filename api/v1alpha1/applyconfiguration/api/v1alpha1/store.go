@@ -29,7 +29,8 @@ type StoreApplyConfiguration struct {
 	Storage *apiv1alpha1.Storage `json:"storage,omitempty"`
 	// caching says whether the store uses the record cache.
 	Caching *apiv1alpha1.Caching `json:"caching,omitempty"`
-	// size is what one task holds in this store, keys and values, uncompressed.
+	// size is what one task holds in this store, keys and values, uncompressed. 0 or less: not known. (A rule that says so
+	// for each of 256 stores would cost more than the API server grants.)
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 
