@@ -29,6 +29,9 @@ type planning struct {
 	// survives is the largest number of losses after which every survivor fits the limit that it has; -1 if not even the
 	// pods that run now fit.
 	survives int
+	// coldStart is the smallest limit for a pod that runs every task, as the first pod of a cold start does for a while; zero where
+	// pods do not start one after the other.
+	coldStart int64
 	// invalid says what the planner could not make sense of: contradicting flags, bad values of properties.
 	invalid []string
 
@@ -93,6 +96,9 @@ func plan(obs *observation, lost losses) *planning {
 	for _, pod := range spread.Pods {
 		now := memplan.Need(result.workload, memplan.Observed(result.workload, spread, pod.Name), result.policy)
 		result.needNow = max(result.needNow, int64(now))
+	}
+	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
+		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
 	}
 	result.survives = survives(obs, result, asShipped, spread, lost)
 	return result
@@ -293,6 +299,23 @@ func (o *observation) processesFound() bool {
 		p := findPod(o.pods, u.Name)
 		return p != nil && o.now.Sub(p.created) > joinGrace
 	})
+}
+
+// recheckAfter is when processesFound may change by the clock alone; zero for never.
+func (o *observation) recheckAfter() time.Duration {
+	match := o.group.match
+	if len(match.Processes) == 0 || len(match.Loads) == 0 {
+		return 0
+	}
+	var after time.Duration
+	for _, u := range match.Pods {
+		if p := findPod(o.pods, u.Name); p != nil {
+			if wait := joinGrace - o.now.Sub(p.created) + time.Second; wait > 0 {
+				after = earliest(after, wait)
+			}
+		}
+	}
+	return after
 }
 
 func podOf(load assignment.PodLoad) memplan.Pod {

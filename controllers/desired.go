@@ -109,6 +109,8 @@ func holds(obs *observation, p *planning, want *desired) fault {
 		return fault{v1alpha1.ReasonInvalidSettings, strings.Join(p.invalid, "; ")}
 	case !p.tasksKnown && obs.injection != nil:
 		return fault{v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are; the last plan stays in force"}
+	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
+		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}
 	case p.tasksKnown && p.needNow > want.limit:
 		return fault{v1alpha1.ReasonShortage, shortageMessage(p, want)}
 	}
@@ -278,7 +280,8 @@ func resizesWanted(obs *observation, p *planning, walls envelope) []resizeWanted
 	for i := range obs.pods {
 		pod := &obs.pods[i]
 		has := pod.effectiveLimit()
-		if !pod.manageable() || pod.limit == nil || has == nil {
+		if outcome := outcomeOf(pod); !pod.manageable() || pod.limit == nil || has == nil ||
+			outcome != v1alpha1.ResizeNone && outcome != v1alpha1.ResizeApplied { // one resize at a time
 			continue
 		}
 		to, _ := walls.clamp(p.pods[pod.name].need)

@@ -37,8 +37,12 @@ func (e envelope) most() int64 {
 }
 
 // clamp brings a need into the envelope and says which wall it met. A limit is never below the template's, and never above the
-// larger of the template's and the most that may be set.
+// larger of the template's and the most that may be set. A need that no limit meets asks for nothing.
 func (e envelope) clamp(need int64) (limit int64, capped string) {
+	if need >= neverFits {
+		limit, _ = e.clamp(0)
+		return limit, "no limit is large enough: the heap grows with it"
+	}
 	limit = max(need, e.minLimit, e.template)
 	most := e.most()
 	if most == 0 || limit <= most {

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,7 +94,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 			r.announce(&app, announcements(before, app.Status.Conditions, done))
 		}
 	}
-	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, done.recheckAfter)}, errors.Join(applyErr, statusErr)
+	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), done.recheckAfter)}, errors.Join(applyErr, statusErr)
 }
 
 // reconcileGone cleans up after a StreamApp that was deleted.
@@ -116,10 +117,11 @@ func countLossesOf(obs *observation) losses {
 	return countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.SurvivePodLosses, since, obs.now)
 }
 
-// earliest is the shorter of two waits, of which zero means never.
-func earliest(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
+// earliest is the shortest of some waits, of which zero means never.
+func earliest(waits ...time.Duration) time.Duration {
+	waits = slices.DeleteFunc(waits, func(wait time.Duration) bool { return wait == 0 })
+	if len(waits) == 0 {
+		return 0
 	}
-	return a
+	return slices.Min(waits)
 }

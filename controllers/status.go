@@ -113,6 +113,10 @@ func warningsOf(p *planning, want *desired) []string {
 	if p.tasksKnown && want.typical.shortage != "" {
 		warnings = append(warnings, want.typical.shortage)
 	}
+	if p.coldStart > want.limit {
+		warnings = append(warnings, fmt.Sprintf("the first pod of a cold start runs all %d tasks for a while and needs %s: set podManagementPolicy to Parallel",
+			p.tasks, needText(p.coldStart)))
+	}
 	for i := range warnings {
 		warnings[i] = truncate(warnings[i])
 	}
