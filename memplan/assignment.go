@@ -27,7 +27,7 @@ type Pod struct {
 type Assignment struct {
 	// Pods that run now, matched to processes of the group. A pod without tasks is a pod to which the group gave none yet.
 	Pods []Pod
-	// Unmatched are processes of the group that could not be matched to a pod; Name is their process id. Where there are any, every
-	// pod is planned for the heaviest process.
+	// Unmatched are processes of the group that could not be matched to a pod: all of them, or only the heaviest, which then stands for
+	// the rest. Where there are any, every pod is planned for the heaviest process.
 	Unmatched []Pod
 }

@@ -3,9 +3,180 @@
 
 package memplan
 
-// NewJVM is a JVM without any flag: the documented defaults.
-func NewJVM() JVM { return JVM{} }
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
-// ParseJVMFlags reads JVM flags as the JVM would: the last one wins, unknown ones are left to the JVM. Flags that the JVM would refuse
-// give an error that names them.
-func ParseJVMFlags(flags []string) (JVM, error) { return JVM{}, nil }
+// NewJVM is a JVM without any flag: the documented defaults, and what is assumed of its regions.
+func NewJVM() JVM {
+	return JVM{
+		MaxRAMPercentage: Known(25.0, Default),
+		MinRAMPercentage: Known(50.0, Default),
+		CPUs:             Known(2, Assumed), // the fewest with which the JVM takes itself for a server
+		Metaspace:        Known(assumedMetaspace, Assumed),
+		CodeCache:        Known(assumedCodeCache, Assumed),
+	}
+}
+
+// flagParser collects what the flags say.
+type flagParser struct {
+	jvm        JVM
+	collectors map[Collector]string
+	order      []Collector
+	errs       []error
+}
+
+// ParseJVMFlags reads JVM flags as the JVM would: the last one wins, unknown ones are left to the JVM. A string may hold several flags.
+// Flags that the JVM would refuse give an error that names them; what the others say is in the result all the same.
+func ParseJVMFlags(flags []string) (JVM, error) {
+	p := flagParser{jvm: NewJVM(), collectors: map[Collector]string{}}
+	for _, text := range flags {
+		for _, flag := range strings.Fields(text) {
+			p.flag(strings.Trim(flag, `"'`))
+		}
+	}
+	p.finish()
+	return p.jvm, errors.Join(p.errs...)
+}
+
+// flag reads one flag.
+func (p *flagParser) flag(flag string) {
+	if value, ok := strings.CutPrefix(flag, "-XX:"); ok {
+		if name, value, ok := strings.Cut(value, "="); ok {
+			p.option(flag, name, value)
+		} else {
+			p.toggle(flag, value)
+		}
+		return
+	}
+	for prefix, to := range map[string]*Fact[Bytes]{"-Xmx": &p.jvm.MaxHeap, "-Xms": &p.jvm.InitialHeap, "-Xss": &p.jvm.ThreadStack} {
+		if value, ok := strings.CutPrefix(flag, prefix); ok {
+			p.size(flag, value, to)
+		}
+	}
+}
+
+// option reads -XX:name=value.
+func (p *flagParser) option(flag, name, value string) {
+	jvm := &p.jvm
+	switch name {
+	case "MaxHeapSize":
+		p.size(flag, value, &jvm.MaxHeap)
+	case "InitialHeapSize":
+		p.size(flag, value, &jvm.InitialHeap)
+	case "MaxRAM":
+		p.size(flag, value, &jvm.MaxRAM)
+	case "MaxDirectMemorySize":
+		p.size(flag, value, &jvm.MaxDirect)
+	case "MaxMetaspaceSize":
+		p.limit(flag, value, assumedMetaspace, &jvm.Metaspace)
+	case "ReservedCodeCacheSize":
+		p.limit(flag, value, assumedCodeCache, &jvm.CodeCache)
+	case "ThreadStackSize": // in KiB
+		p.size(flag, value+"k", &jvm.ThreadStack)
+	case "MaxRAMPercentage":
+		p.percentage(flag, value, &jvm.MaxRAMPercentage)
+	case "MinRAMPercentage":
+		p.percentage(flag, value, &jvm.MinRAMPercentage)
+	case "ActiveProcessorCount":
+		p.processors(flag, value)
+	}
+}
+
+// toggle reads -XX:+name and -XX:-name: the collectors.
+func (p *flagParser) toggle(flag, name string) {
+	collector, ok := map[string]Collector{
+		"UseSerialGC": Serial, "UseParallelGC": Parallel, "UseG1GC": G1, "UseZGC": ZGC, "UseShenandoahGC": Shenandoah,
+	}[strings.TrimLeft(name, "+-")]
+	if !ok {
+		return
+	}
+	if strings.HasPrefix(name, "-") {
+		delete(p.collectors, collector)
+		return
+	}
+	p.collectors[collector] = flag
+	p.order = append(p.order, collector)
+}
+
+// size reads a size into a fact.
+func (p *flagParser) size(flag, value string, to *Fact[Bytes]) {
+	size, err := parseSize(value)
+	if err != nil {
+		p.errs = append(p.errs, fmt.Errorf("JVM flag %s: %w", flag, err))
+		return
+	}
+	*to = Known(size, App)
+}
+
+// limit reads a cap of a region whose use is otherwise assumed: a cap above what is assumed changes nothing.
+func (p *flagParser) limit(flag, value string, assumed Bytes, to *Fact[Bytes]) {
+	limit := Known(assumed, Assumed)
+	p.size(flag, value, &limit)
+	if limit.Value >= assumed {
+		limit = Known(assumed, Assumed)
+	}
+	*to = limit
+}
+
+// percentage reads a percentage into a fact.
+func (p *flagParser) percentage(flag, value string, to *Fact[float64]) {
+	percent, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(percent >= 0 && percent <= 100) {
+		p.errs = append(p.errs, fmt.Errorf("JVM flag %s: must be a percentage of 0 to 100", flag))
+		return
+	}
+	*to = Known(percent, App)
+}
+
+// processors reads ActiveProcessorCount; -1 is the default.
+func (p *flagParser) processors(flag, value string) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	switch {
+	case err != nil:
+		p.errs = append(p.errs, fmt.Errorf("JVM flag %s: must be a number of processors", flag))
+	case n > 0:
+		p.jvm.CPUs = Known(int(n), App)
+	}
+}
+
+// finish decides what depends on several flags.
+func (p *flagParser) finish() {
+	jvm := &p.jvm
+	if jvm.MaxHeap.Value > 0 {
+		jvm.HeapMode = HeapFixed
+		if jvm.InitialHeap.Value > jvm.MaxHeap.Value {
+			p.errs = append(p.errs, fmt.Errorf("JVM flags: the initial heap of %v is larger than the largest heap of %v, so the JVM does not start; lower -Xms or raise -Xmx",
+				jvm.InitialHeap.Value, jvm.MaxHeap.Value))
+		}
+	}
+	var chosen []string
+	for _, c := range p.order {
+		if flag, ok := p.collectors[c]; ok {
+			chosen = append(chosen, flag)
+			jvm.Collector = Known(c, App)
+			delete(p.collectors, c)
+		}
+	}
+	if len(chosen) > 1 {
+		p.errs = append(p.errs, fmt.Errorf("JVM flags: %s are several garbage collectors, so the JVM does not start; keep one", strings.Join(chosen, " and ")))
+	}
+}
+
+// parseSize reads a size as the JVM does: digits and k, m, g or t in either case.
+func parseSize(text string) (Bytes, error) {
+	digits, unit := text, Bytes(1)
+	if n := len(text); n > 0 {
+		if u, ok := map[byte]Bytes{'k': KiB, 'm': MiB, 'g': GiB, 't': GiB << 10}[text[n-1]|0x20]; ok {
+			digits, unit = text[:n-1], u
+		}
+	}
+	number, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%q must be a size such as 512m: digits and k, m, g or t", text)
+	}
+	return unit.Mul(int64(number)), nil
+}

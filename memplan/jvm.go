@@ -35,7 +35,7 @@ type JVM struct {
 	// Version is the feature version, such as 21. 0 means not known.
 	Version  Fact[int]
 	HeapMode HeapMode
-	// MaxHeap is the heap in mode HeapFixed.
+	// MaxHeap is the heap in mode HeapFixed. In mode HeapPlanned it pins the heap; 0 leaves the size to the plan.
 	MaxHeap Fact[Bytes]
 	// InitialHeap is -Xms. In mode HeapPercent the heap is never smaller. 0 means not set.
 	InitialHeap Fact[Bytes]
@@ -53,4 +53,9 @@ type JVM struct {
 	MaxDirect Fact[Bytes]
 	// ThreadStack is -Xss.
 	ThreadStack Fact[Bytes]
+}
+
+// String is the collector as the JVM's flags name it.
+func (c Collector) String() string {
+	return [...]string{"auto", "Serial", "Parallel", "G1", "ZGC", "Shenandoah"}[min(c, Shenandoah)]
 }

@@ -3,6 +3,12 @@
 
 package memplan
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
 // Pool is one of the two pools of memory.
 type Pool uint8
 
@@ -26,6 +32,8 @@ func (p Pool) String() string {
 type Line struct {
 	Region Region
 	Pool   Pool
+	// Name is the region as people read it.
+	Name string
 	// Bound is never exceeded; limits are made of it. Expected is the peak to expect; requests are made of it.
 	Bound, Expected Bytes
 	// Count and Unit explain Bound where it is a product; Count 0 means it is not.
@@ -49,8 +57,10 @@ const (
 
 // Config is one setting that the plan wants in force.
 type Config struct {
-	Kind  ConfigKind
-	Name  string
+	Kind ConfigKind
+	// Name of a JVM option is the whole flag up to its value, such as "-XX:MaxRAM".
+	Name string
+	// Value is empty for a flag that has none.
 	Value string
 	From  Provenance
 }
@@ -80,25 +90,26 @@ type Shortage struct {
 // Plan is the memory of one pod for one load under one limit.
 type Plan struct {
 	Limit Bytes
-	// Heap is the largest heap of the JVM under this limit, after the JVM's rounding.
+	// Heap is the heap of the JVM under this limit, after the JVM's rounding.
 	Heap Bytes
 	// Headroom is the part of the limit that stays unplanned.
 	Headroom Bytes
-	// Bound and Expected are the totals of the container: the heap in full and all native lines.
+	// Bound and Expected are the totals of the container: the heap in full and all native lines. Bound is at most Limit - Headroom when
+	// the verdict is Fits.
 	Bound, Expected Bytes
-	// Need is the smallest limit that holds the load; MaxBytes if none does.
+	// Need is the smallest limit that holds the load: not below Limit when the plan does not fit, and MaxBytes if no limit holds.
 	Need Bytes
 	// Collector is the collector that this plan counts.
 	Collector Collector
 	// Load is the load that was planned for.
 	Load Load
-	// Lines are all uses, by pool, in the order of the inventory. The bounds of the heap lines add up to the heap.
+	// Lines are all uses, heap first. When the heap holds them, the bounds of the heap lines add up to the heap.
 	Lines   []Line
 	Configs []Config
 	Verdict Verdict
 	// Shortages say what is missing when the verdict is not Fits.
 	Shortages []Shortage
-	// Split is the top-down split in its three lines.
+	// Split is the top-down split, for people.
 	Split Split
 	// Warnings are for people: what the plan cannot cure.
 	Warnings []string
@@ -108,30 +119,128 @@ type Plan struct {
 func (p Plan) Fits() bool { return p.Verdict == Fits }
 
 // PlanFor plans a load under a limit.
-func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan { return Plan{} }
+func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
+	p := newPlanner(&w, load, policy)
+	search := p.limits()
+	r := search.at(limit)
+	plan := Plan{Limit: max(limit, 0), Headroom: r.headroom, Collector: r.collector, Load: p.load}
+	plan.Heap = r.heapHigh
+	if w.JVM.HeapMode != HeapPlanned {
+		plan.Heap = w.JVM.HeapUnder(limit)
+	}
+	plan.Verdict = search.verdict(r)
+	plan.Need = search.need(0)
+	if plan.Verdict == LimitTooSmall && plan.Need <= limit {
+		plan.Need = search.need(limit)
+	}
+	p.limitLines(r)
+	plan.Lines = byPool(p.lines)
+	plan.Bound = r.heapHigh.Add(p.nativeSum)
+	plan.Expected = plan.Heap.Add(expectedNative(p.lines))
+	plan.Split = splitOf(plan, r)
+	plan.Shortages = p.shortages(plan, r)
+	plan.Configs = p.configs(plan, r)
+	plan.Warnings = p.findings(plan)
+	return plan
+}
 
-// Bootstrap plans with nothing but the limit and the JVM known: process regions, heap, and the rest for the state.
-func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan { return Plan{} }
+// Bootstrap plans with nothing but the limit and the JVM known: process regions, one stream thread with default clients, the heap, and
+// the rest for the shared cache.
+func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan {
+	w := NewWorkload(Fact[Version]{})
+	w.JVM, w.Bounded = jvm, true
+	return PlanFor(w, Load{Threads: 1}, policy, limit)
+}
 
-// Explain writes the plan for people.
-func (p Plan) Explain() string { return "" }
+// limitLines adds the lines that depend on the limit.
+func (p *planner) limitLines(r layout) {
+	reserve := r.heapHigh.Sub(p.heapSum)
+	p.add(Line{Region: RegionHeapReserve, Pool: Heap, Name: "free heap", Bound: reserve, Expected: reserve, From: p.heapFrom(),
+		Why: "heap - its lines: what the collector works with"})
+	p.add(Line{Region: RegionCollector, Pool: Native, Name: "collector", Bound: r.collectorNative, Expected: r.collectorNative,
+		From: Measured, Why: "beside the heap, by collector and heap size"})
+	if p.w.Bounded {
+		p.boundedLines(r.cache)
+	}
+	p.add(Line{Region: RegionKernel, Pool: Native, Name: "page tables", Bound: r.kernel, Expected: r.kernel, From: Derived, Why: "limit / 512"})
+	p.add(Line{Region: RegionPageCache, Pool: Native, Name: "page cache", Bound: r.pageCache, Expected: r.pageCache, From: Assumed,
+		Why: "a floor: with less the JVM stalls on re-reading its own code"})
+}
 
-// Need is the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95.
-func Need(w Workload, load Load, policy Policy) Bytes { return 0 }
+// heapFrom is where the size of the heap came from.
+func (p *planner) heapFrom() Provenance {
+	jvm := &p.w.JVM
+	switch jvm.HeapMode {
+	case HeapFixed:
+		return jvm.MaxHeap.From
+	case HeapPlanned:
+		if jvm.MaxHeap.Value > 0 {
+			return jvm.MaxHeap.From
+		}
+		return Derived
+	default:
+		return jvm.MaxRAMPercentage.From
+	}
+}
 
-// Survives is the largest number of losses after which every survivor still fits its limit; -1 if the pods do not even fit now.
-// Limits has the limit of each pod by name; a pod without one has no limit and always fits.
-func Survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int { return 0 }
+// byPool puts the heap lines first and otherwise keeps the order.
+func byPool(lines []Line) []Line {
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(a.Pool, b.Pool) })
+	return lines
+}
 
-// Split is the top-down split, per thread for the heap and per process for native memory. Cache and State are what is left for them,
-// and may be negative.
-type Split struct {
-	// Threads that share the heap.
-	Threads int
-	// HeapPerThread is the heap that the lines may fill, less what belongs to the whole process, divided by the threads.
-	HeapPerThread, Producer, Consumer, Buffer, Cache Bytes
-	// Native is the limit less headroom and heap.
-	Native, JVM, State Bytes
-	// StateNeed is what the stores may take, CacheNeed what one thread's record cache may take.
-	StateNeed, CacheNeed Bytes
+// expectedNative is the sum of the expected peaks outside the heap.
+func expectedNative(lines []Line) Bytes {
+	sum := Bytes(0)
+	for i := range lines {
+		if lines[i].Pool == Native {
+			sum = sum.Add(lines[i].Expected)
+		}
+	}
+	return sum
+}
+
+// verdict judges a layout.
+func (l limits) verdict(r layout) Verdict {
+	switch {
+	case r.fits():
+		return Fits
+	case r.short <= 0 && l.heapIsGiven():
+		return HeapTooSmall
+	default:
+		return LimitTooSmall
+	}
+}
+
+// heapIsGiven says whether the heap does not depend on the limit, so that no limit cures a heap that is too small.
+func (l limits) heapIsGiven() bool {
+	jvm := &l.p.w.JVM
+	switch jvm.HeapMode {
+	case HeapFixed:
+		return true
+	case HeapPlanned:
+		return jvm.MaxHeap.Value > 0
+	default:
+		return jvm.MaxRAM.Value > 0
+	}
+}
+
+// shortages says what is missing in each pool.
+func (p *planner) shortages(plan Plan, r layout) []Shortage {
+	var found []Shortage
+	if r.heapShort > 0 {
+		heap := p.heapSum.Scale(liveDen, liveNum)
+		found = append(found, Shortage{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
+			"the heap of %v is too small: its lines take %v and may fill %d %% of it; a heap of %v holds them",
+			plan.Heap, p.heapSum, liveNum*100/liveDen, heap.alignUp(MiB))})
+	}
+	if r.short > 0 {
+		cure := fmt.Sprintf("a limit of %v holds the load", plan.Need)
+		if plan.Need == MaxBytes {
+			cure = "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"
+		}
+		found = append(found, Shortage{Pool: Native, Missing: r.short, Message: fmt.Sprintf(
+			"the limit of %v is too small by %s: %s", plan.Limit, short(r.short), cure)})
+	}
+	return found
 }

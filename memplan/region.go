@@ -39,9 +39,12 @@ const (
 	RegionMemtables         Region = "memtables"
 	RegionTableReaders      Region = "table-readers"
 	RegionStoreFixed        Region = "store-fixed"
+	RegionRocksDBOverhead   Region = "rocksdb-overhead"
+	RegionCompaction        Region = "compaction"
 	RegionRestoreBatches    Region = "restore-batches"
 	RegionUncommittedNative Region = "uncommitted-native"
 	RegionStateDirectory    Region = "state-directory"
 	RegionApplicationNative Region = "application-native"
+	RegionKernel            Region = "kernel"
 	RegionPageCache         Region = "page-cache"
 )

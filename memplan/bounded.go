@@ -1,0 +1,131 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import "strconv"
+
+// The rule of bounded RocksDB: native = 1.30 x cache + 0.5 x WBM + fixed cost x instances, with the write buffer manager (WBM) charged
+// to the cache. 1.30 is the resident memory of a full cache over its capacity (measured 1.09 to 1.27, glibc and jemalloc alike), 0.5
+// the overshoot of the WBM at restore and flush (Flink's RocksDBMemoryControllerUtils plans the same half). Check: cache 240 MiB, WBM
+// 100, 21 instances, heap 256: 734 MiB; measured peak 715 (Kafka Streams 4.4.0).
+const (
+	overheadNum, overheadDen = 3, 10
+	// memtableNum / memtableDen is the share of the cache that memtables may take: Flink's split for a write ratio of one half,
+	// (2*T*w/3) / ((3-w)*T/3) = 2/5.
+	memtableNum, memtableDen = 2, 5
+	// costNum / costDen is the native cost of a cache with that share: 1.30 + 0.5 x 2/5.
+	costNum, costDen = 3, 2
+	// minCache gives each of the LRUCache's 64 shards the 512 KiB below which RocksDB makes fewer.
+	minCache = 32 * MiB
+	// minArena and maxArena hold the arena block: RocksDB's own cap is 1 MiB, below 16 KiB allocation costs more than it saves.
+	minArena, maxArena = 16 * KiB, 1 * MiB
+	arenasPerFamily    = 4
+	// offsetsCharge is what an instance's offsets column family charges to the WBM from 4.3 on: two arena blocks of 128 KiB.
+	offsetsCharge = 256 * KiB
+	// minShare is the least WBM for each instance from 4.3 on.
+	minShare = 512 * KiB
+)
+
+// sharedCache is the shared block cache with the part of it that memtables may take.
+type sharedCache struct {
+	capacity, memtables Bytes
+	from                Provenance
+}
+
+// native is the native memory of the shared cache.
+func (c sharedCache) native() Bytes {
+	return c.capacity.Add(c.overhead()).Add(c.flushes())
+}
+
+// overhead is what the cache takes beyond its capacity.
+func (c sharedCache) overhead() Bytes { return c.capacity.Scale(overheadNum, overheadDen) }
+
+// flushes is what memtables take beyond the WBM while they are flushed and restored.
+func (c sharedCache) flushes() Bytes { return c.memtables.Scale(1, 2) }
+
+// smallestCache is the floor of the shared cache for a load: memtables of a usable size, within their share of the cache. What the
+// application or the user has fixed stays as it is.
+func (p *planner) smallestCache(t rocksTotals) sharedCache {
+	if !p.w.Bounded {
+		return sharedCache{}
+	}
+	cfg := &p.w.RocksDB
+	memtables := (arenasPerFamily * minArena).Mul(t.families)
+	if p.version.AtLeast(4, 3) {
+		memtables = max(memtables.Add(offsetsCharge.Mul(t.instances)), minShare.Mul(t.instances))
+	}
+	c := sharedCache{capacity: max(minCache, memtables.Scale(memtableDen, memtableNum)), from: Derived}
+	return c.fixed(cfg)
+}
+
+// fixed puts what the workload has fixed in place of what was derived.
+func (c sharedCache) fixed(cfg *RocksDB) sharedCache {
+	if cfg.SharedCache.Value > 0 {
+		c.capacity, c.from = cfg.SharedCache.Value, cfg.SharedCache.From
+	}
+	c.memtables = c.capacity.Scale(memtableNum, memtableDen)
+	if cfg.WriteBufferLimit.Value > 0 {
+		c.memtables = cfg.WriteBufferLimit.Value
+	}
+	return c
+}
+
+// grownCache gives the cache what is left of the limit, up to what the stores could use as shipped.
+func (p *planner) grownCache(least sharedCache, rest Bytes, t rocksTotals) sharedCache {
+	if !p.w.Bounded || p.w.RocksDB.SharedCache.Value > 0 || rest <= 0 {
+		return least
+	}
+	c := least
+	c.capacity = c.capacity.Add(rest.Scale(costDen, costNum).alignDown(MiB))
+	if t.instances > 0 {
+		useful := (shippedBlockCache + shippedMaxWriteBuffers*shippedWriteBuffer).Mul(t.instances)
+		c.capacity = min(c.capacity, max(useful, least.capacity))
+	}
+	c = c.fixed(&p.w.RocksDB)
+	for c.native() > least.native().Add(rest) && c.capacity > least.capacity { // a fixed WBM leaves less than the share assumed
+		c.capacity = max(c.capacity.Sub(MiB), least.capacity)
+		c = c.fixed(&p.w.RocksDB)
+	}
+	return c
+}
+
+// boundedLines are the lines of the shared cache.
+func (p *planner) boundedLines(c sharedCache) {
+	p.add(Line{Region: RegionBlockCache, Pool: Native, Name: "shared block cache", Bound: c.capacity, Expected: c.capacity, From: c.from,
+		Why: "one cache for all stores, memtables, index and filter blocks in it"})
+	p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond its cache", Bound: c.overhead(), Expected: c.overhead(),
+		From: Measured, Why: "0.30 x cache"})
+	p.add(Line{Region: RegionMemtables, Pool: Native, Name: "memtables being flushed", Bound: c.flushes(), Expected: c.flushes(),
+		From: Measured, Why: "0.5 x write buffer manager"})
+}
+
+// boundedConfigs are the properties that put the shared cache in force. The arena block is chosen for all tasks of the application,
+// so that no rebalance can make it too large.
+func (p *planner) boundedConfigs(c sharedCache) []Config {
+	number := func(name string, b Bytes) Config {
+		return Config{Kind: Property, Name: name, Value: strconv.FormatInt(int64(b), 10), From: c.from}
+	}
+	return []Config{
+		number("rocksdb.cache.bytes", c.capacity),
+		number("rocksdb.write.buffer.manager.bytes", c.memtables),
+		number("rocksdb.arena.block.bytes", p.arenaBlock(c.memtables)),
+	}
+}
+
+// arenaBlock is the arena block size for all tasks: (WBM - 0.25 MiB x instances from 4.3 on) / (4 x data column families), in steps of
+// 4 KiB. With RocksDB's own 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
+func (p *planner) arenaBlock(memtables Bytes) Bytes {
+	all := *p
+	all.scratch = nil
+	all.load = saneLoad(ColdStart(*p.w, p.load.Threads), len(p.w.Subtopologies))
+	t := all.rocksTotals()
+	if t.families == 0 {
+		return maxArena
+	}
+	if p.version.AtLeast(4, 3) {
+		memtables = memtables.Sub(offsetsCharge.Mul(t.instances))
+	}
+	block := memtables / max(Bytes(t.families).Mul(arenasPerFamily), 1)
+	return min(max(block, minArena), maxArena).alignDown(4 * KiB)
+}

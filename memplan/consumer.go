@@ -1,0 +1,135 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// consumers adds the fetch buffers of the main, restore and global consumers.
+func (p *planner) consumers() {
+	threads := int64(p.load.Threads)
+	clients := &p.w.Clients
+	p.fetchBuffers(RegionMainConsumer, "main consumers", threads, &clients.Main, p.worstActive(inputPartitions))
+	p.fetchBuffers(RegionRestoreConsumer, "restore consumers", threads, &clients.Restore, p.restoring())
+	if len(p.w.GlobalStores) > 0 {
+		p.fetchBuffers(RegionGlobalConsumer, "global consumer", 1, &clients.Global, p.globalPartitions())
+	}
+}
+
+// fetchBuffers adds what the consumers of one role may hold: brokers x fetch.max.bytes a consumer, and no more than each partition's
+// fetch (KIP-74; AbstractFetch). Both limits are soft: a larger batch is returned whole.
+//
+// From 4.0 on (KAFKA-17182) a broker is not asked again while partitions of it are buffered, so the smaller of the two bounds it.
+// Before, fetch.max.bytes limits one response only: every partition may be buffered, and whole responses stay reachable through the
+// last partition that is not drained.
+func (p *planner) fetchBuffers(region Region, name string, consumers int64, cfg *Consumer, partitions int64) {
+	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
+	data := unit.Mul(partitions)
+	responses := p.largestFetch(cfg).Mul(int64(max(p.w.Brokers.Value, 1))).Mul(consumers)
+	line := product(region, Heap, name, partitions, unit,
+		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, p.w.Brokers.From, p.w.Records.LargestBatch.From),
+		"partitions x the larger of max.partition.fetch.bytes and the largest batch")
+	if responses < data {
+		line.Count, line.Unit = 0, 0
+		line.Bound, line.Expected = responses, responses
+		line.Why = "consumers x brokers x fetch.max.bytes"
+	}
+	if !p.version.AtLeast(4, 0) {
+		line.Count, line.Unit = 0, 0
+		line.Bound = data.Add(min(data, responses))
+		line.Why = "partitions x max.partition.fetch.bytes, and the responses they came in (before 4.0, KAFKA-17182)"
+	}
+	p.add(line)
+}
+
+// largestFetch is the largest response of one broker to one consumer: fetch.max.bytes, or one batch that is larger.
+func (p *planner) largestFetch(cfg *Consumer) Bytes {
+	return max(cfg.FetchMaxBytes.Value, p.w.Records.LargestBatch.Value, 0)
+}
+
+// largestResponse is the largest response that one consumer may read for so many partitions.
+func (p *planner) largestResponse(cfg *Consumer, partitions int64) Bytes {
+	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
+	return min(p.largestFetch(cfg), unit.Mul(partitions))
+}
+
+// restoring is the number of changelog partitions that may restore at once: those of all tasks.
+func (p *planner) restoring() int64 { return p.worstTotal(changelogs) }
+
+// globalPartitions is the number of partitions of the global stores; one that is not known counts as if no partition limit held.
+func (p *planner) globalPartitions() int64 {
+	sum := int64(0)
+	for _, s := range p.w.GlobalStores {
+		if s.Partitions <= 0 {
+			return maxCount
+		}
+		sum += int64(clampCount(s.Partitions))
+	}
+	return sum
+}
+
+// directMemory adds the direct buffers through which the JDK reads: each thread that reads from plaintext sockets keeps one of the
+// size of its largest response (measured; TLS reads through small buffers). The state updater is a reading thread of its own from
+// 3.8 on. jdk.nio.maxCachedBufferSize is no cure: reads become quadratic and the peak stays (measured).
+func (p *planner) directMemory() {
+	if p.w.TLS.Value {
+		return
+	}
+	clients := &p.w.Clients
+	main := p.largestResponse(&clients.Main, p.worstActive(inputPartitions))
+	restore := p.largestResponse(&clients.Restore, p.restoring())
+	perThread := max(main, restore)
+	if p.version.AtLeast(3, 8) {
+		perThread = main.Add(restore)
+	}
+	need := perThread.Mul(int64(p.load.Threads))
+	if len(p.w.GlobalStores) > 0 {
+		need = need.Add(p.largestResponse(&clients.Global, p.globalPartitions()))
+	}
+	line := Line{Region: RegionDirectMemory, Pool: Native, Name: "direct memory", Bound: need, Expected: need,
+		From: weakest(clients.Main.FetchMaxBytes.From, p.w.Records.LargestBatch.From, p.w.TLS.From),
+		Why:  "reading threads x the largest fetch response (plaintext)"}
+	if limit := p.w.JVM.MaxDirect; limit.Value > 0 && limit.Value < need {
+		line.Bound, line.Expected, line.From = limit.Value, limit.Value, limit.From
+		line.Why = "MaxDirectMemorySize"
+		p.warn("MaxDirectMemorySize is %v, but the fetches may need %v: reads would throw OutOfMemoryError; raise it or lower fetch.max.bytes", limit.Value, need)
+	}
+	p.add(line)
+}
+
+// sockets adds the kernel's socket buffers: a connection to each broker for each client, send and receive buffer in full. -1 leaves
+// them to the kernel, which tunes a receive buffer up to 6 MiB (tcp_rmem).
+func (p *planner) sockets() {
+	clients := &p.w.Clients
+	perThread := socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).
+		Add(socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer)).
+		Add(socketBuffers(clients.Restore.SendBuffer, clients.Restore.ReceiveBuffer))
+	connections := int64(p.load.Threads) * int64(max(clampCount(p.w.Brokers.Value), 1))
+	p.add(product(RegionSockets, Native, "socket buffers", connections, perThread,
+		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "threads x brokers x the buffers of producer, main and restore consumer"))
+}
+
+// socketBuffers are the buffers of one connection.
+func socketBuffers(send, receive Fact[Bytes]) Bytes {
+	const autotuned = 6 * MiB
+	sum := Bytes(0)
+	for _, b := range []Bytes{send.Value, receive.Value} {
+		if b < 0 {
+			b = autotuned
+		}
+		sum = sum.Add(b)
+	}
+	return sum
+}
+
+// inputPartitions are the partitions that a task reads.
+func inputPartitions(s Subtopology) int64 { return int64(clampCount(s.InputPartitions)) }
+
+// changelogs are the changelog partitions of a task.
+func changelogs(s Subtopology) int64 {
+	n := int64(0)
+	for i := range s.Stores {
+		if !s.Stores[i].Unlogged {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,125 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// short is an amount for people: at most one decimal of the largest unit that fits.
+func short(b Bytes) string {
+	sign := ""
+	if b < 0 {
+		sign, b = "-", Bytes(0).Sub(b)
+	}
+	for _, u := range []struct {
+		size Bytes
+		name string
+	}{{GiB * 10, " GiB"}, {MiB, " MiB"}, {KiB, " KiB"}} {
+		if b >= u.size {
+			unit := u.size
+			if u.name == " GiB" {
+				unit = GiB
+			}
+			return sign + strings.TrimSuffix(strconv.FormatFloat(float64(b)/float64(unit), 'f', 1, 64), ".0") + u.name
+		}
+	}
+	return sign + strconv.FormatInt(int64(b), 10) + " B"
+}
+
+// Explain writes the plan for people: the verdict, the load, the top-down split, every line with the largest first, what is missing, and
+// the warnings.
+func (p Plan) Explain() string {
+	var b strings.Builder
+	p.explainVerdict(&b)
+	p.explainSplit(&b)
+	p.explainLines(&b)
+	p.explainRest(&b)
+	return b.String()
+}
+
+// explainVerdict writes the verdict and the load.
+func (p Plan) explainVerdict(b *strings.Builder) {
+	need := "no limit holds it"
+	if p.Need < MaxBytes {
+		need = "needs " + short(p.Need)
+	}
+	verdict := map[Verdict]string{Fits: "fits", LimitTooSmall: "does not fit", HeapTooSmall: "the heap is too small"}[p.Verdict]
+	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, need)
+	fmt.Fprintf(b, "load: at most %d active of at most %d tasks on %d threads\n\n", p.Load.Active, p.Load.Total, p.Load.Threads)
+}
+
+// explainSplit writes the three lines of the top-down split.
+func (p Plan) explainSplit(b *strings.Builder) {
+	s := p.Split
+	fmt.Fprintf(b, "allocable(thread) = heap / threads - Producer - Consumer = %s / %d - %s - %s = %s\n",
+		short(s.Heap), s.Threads, short(s.Producer), short(s.Consumer), short(s.Allocable))
+	fmt.Fprintf(b, "Cache(thread)     = allocable - Buffer = %s - %s = %s%s\n",
+		short(s.Allocable), short(s.Buffer), short(s.Cache), enough(s.Cache, s.CacheNeed))
+	fmt.Fprintf(b, "State             = limit - headroom - heap - JVM = %s - %s - %s - %s = %s%s\n\n",
+		short(p.Limit), short(p.Headroom), short(p.Limit.Sub(p.Headroom).Sub(s.Native)), short(s.JVM), short(s.State), enough(s.State, s.StateNeed))
+}
+
+// enough compares what is left with what is needed.
+func enough(left, need Bytes) string {
+	if left < need {
+		return fmt.Sprintf("; needs %s, %s too little", short(need), short(need.Sub(left)))
+	}
+	return fmt.Sprintf("; needs %s", short(need))
+}
+
+// explainLines writes the lines of both pools as a table.
+func (p Plan) explainLines(b *strings.Builder) {
+	const row = "%-7s %-26s %10s %10s  %-9s %s\n"
+	fmt.Fprintf(b, row, "POOL", "LINE", "BOUND", "EXPECTED", "FROM", "HOW")
+	for _, pool := range []Pool{Heap, Native} {
+		lines := slices.DeleteFunc(slices.Clone(p.Lines), func(l Line) bool { return l.Pool != pool })
+		slices.SortStableFunc(lines, func(x, y Line) int { return cmp.Compare(y.Bound, x.Bound) })
+		bound, expected := Bytes(0), Bytes(0)
+		for _, l := range lines {
+			fmt.Fprintf(b, row, l.Pool, l.Name, short(l.Bound), short(l.Expected), l.From, how(l))
+			bound, expected = bound.Add(l.Bound), expected.Add(l.Expected)
+		}
+		fmt.Fprintf(b, row, pool, "sum", short(bound), short(expected), "", "")
+	}
+	fmt.Fprintf(b, row, "", "heap of the JVM", short(p.Heap), short(p.Heap), "", "collector: "+p.Collector.String())
+	fmt.Fprintf(b, row, "", "total", short(p.Bound), short(p.Expected), "", "heap + native")
+	fmt.Fprintf(b, row, "", "headroom", short(p.Headroom), "", "", "")
+	fmt.Fprintf(b, row, "", "limit", short(p.Limit), "", "", "")
+}
+
+// how is the formula of a line with its numbers.
+func how(l Line) string {
+	if l.Count == 0 {
+		return l.Why
+	}
+	return fmt.Sprintf("%d x %s: %s", l.Count, short(l.Unit), l.Why)
+}
+
+// explainRest writes what is missing, the settings and the warnings.
+func (p Plan) explainRest(b *strings.Builder) {
+	section := func(title string, texts []string) {
+		if len(texts) == 0 {
+			return
+		}
+		fmt.Fprintf(b, "\n%s:\n", title)
+		for _, t := range texts {
+			fmt.Fprintf(b, "  - %s\n", t)
+		}
+	}
+	var missing, configs []string
+	for _, s := range p.Shortages {
+		missing = append(missing, s.Message)
+	}
+	for _, c := range p.Configs {
+		configs = append(configs, strings.TrimSuffix(c.Name+"="+c.Value, "="))
+	}
+	section("missing", missing)
+	section("settings", configs)
+	section("warnings", p.Warnings)
+}

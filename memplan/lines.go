@@ -1,0 +1,119 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// planner computes the lines of one load. It lives for one call.
+type planner struct {
+	w      *Workload
+	load   Load
+	policy Policy
+	// version is the workload's, or the newest known where it is not known.
+	version Version
+	lines   []Line
+	// heapSum and nativeSum are the sums of the lines so far.
+	heapSum, nativeSum Bytes
+	scratch            []share
+	warnings           []string
+}
+
+// share is what one task of a subtopology adds to a line, and how many tasks of it the load allows.
+type share struct {
+	each int64
+	cap  int
+}
+
+// newPlanner computes all lines that do not depend on the limit.
+func newPlanner(w *Workload, load Load, policy Policy) *planner {
+	p := &planner{w: w, load: saneLoad(load, len(w.Subtopologies)), policy: sanePolicy(policy), version: effectiveVersion(w.Version)}
+	p.lines = make([]Line, 0, 40)
+	p.scratch = make([]share, 0, len(w.Subtopologies))
+	p.producers()
+	p.consumers()
+	p.records()
+	p.application()
+	p.process()
+	p.directMemory()
+	p.stores()
+	return p
+}
+
+// add appends a line, or the pin that the policy has for its region. Lines of nothing are left out.
+func (p *planner) add(l Line) {
+	if pin, ok := p.policy.Pins[l.Region]; ok {
+		l.Bound, l.Expected, l.Count, l.Unit, l.From, l.Why = pin, pin, 0, 0, Spec, "pinned"
+	}
+	l.Bound = max(l.Bound, 0)
+	l.Expected = min(max(l.Expected, 0), l.Bound)
+	if l.Bound == 0 {
+		return
+	}
+	p.lines = append(p.lines, l)
+	if l.Pool == Heap {
+		p.heapSum = p.heapSum.Add(l.Bound)
+	} else {
+		p.nativeSum = p.nativeSum.Add(l.Bound)
+	}
+}
+
+// product is a line whose bound is count times unit.
+func product(region Region, pool Pool, name string, count int64, unit Bytes, from Provenance, why string) Line {
+	bound := unit.Mul(count)
+	return Line{Region: region, Pool: pool, Name: name, Bound: bound, Expected: bound, Count: count, Unit: unit, From: from, Why: why}
+}
+
+// worstActive is the largest sum of what active tasks add that the load allows.
+func (p *planner) worstActive(each func(Subtopology) int64) int64 {
+	return p.worst(each, p.load.Active, func(c Cap) int { return c.Active })
+}
+
+// worstTotal is the largest sum of what tasks of any role add that the load allows.
+func (p *planner) worstTotal(each func(Subtopology) int64) int64 {
+	return p.worst(each, p.load.Total, func(c Cap) int { return c.Total })
+}
+
+// worst picks the costliest tasks within the caps. Tasks of one subtopology cost the same, so taking the costliest first is exact.
+func (p *planner) worst(each func(Subtopology) int64, tasks int, capOf func(Cap) int) int64 {
+	shares := p.scratch[:0]
+	for i, s := range p.w.Subtopologies {
+		if cost := each(s); cost > 0 {
+			shares = append(shares, share{each: cost, cap: capOf(p.load.Caps[i])})
+		}
+	}
+	slices.SortFunc(shares, func(a, b share) int { return cmp.Compare(b.each, a.each) })
+	sum := Bytes(0) // a count here, but its arithmetic saturates
+	for _, s := range shares {
+		n := min(s.cap, tasks)
+		sum = sum.Add(Bytes(s.each).Mul(int64(n)))
+		tasks -= n
+	}
+	return int64(sum)
+}
+
+// saneLoad holds a load within what can be, with a cap for each subtopology.
+func saneLoad(l Load, subtopologies int) Load {
+	l.Threads = max(clampCount(l.Threads), 1)
+	l.Active, l.Total = clampCount(l.Active), clampCount(l.Total)
+	l.Total = max(l.Total, l.Active)
+	caps := l.Caps
+	l.Caps = make([]Cap, subtopologies)
+	for i := range l.Caps {
+		if i < len(caps) {
+			l.Caps[i] = Cap{Active: clampCount(caps[i].Active), Total: clampCount(max(caps[i].Total, caps[i].Active))}
+		}
+	}
+	return l
+}
+
+// sanePolicy holds a policy within what can be.
+func sanePolicy(policy Policy) Policy {
+	policy.HeadroomPercent = min(max(policy.HeadroomPercent, 0), 90)
+	policy.PageCachePercent = min(max(policy.PageCachePercent, 0), 90)
+	policy.PageCacheFloor = max(policy.PageCacheFloor, 0)
+	return policy
+}

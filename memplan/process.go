@@ -1,0 +1,103 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// Regions of a JVM that runs Kafka Streams. The upper ends are bounds, the lower ends expected peaks.
+const (
+	// assumedMetaspace and assumedCodeCache are a loaded application (60 to 120 and 40 to 100 MiB in field reports).
+	assumedMetaspace, expectedMetaspace = 120 * MiB, 60 * MiB
+	assumedCodeCache, expectedCodeCache = 100 * MiB, 40 * MiB
+	// assumedCompiler is the peak of the JIT's arenas: measured 23.7 MB under a heavy compile load with 2 CPUs (OpenJDK 17, NMT),
+	// 10.9 MB at its end.
+	assumedCompiler, expectedCompiler = 32 * MiB, 12 * MiB
+	// residentStack is what a Java thread touches of its stack (measured 45 KiB idle; up to 250 KiB).
+	residentStack, expectedStack = 256 * KiB, 64 * KiB
+)
+
+// Threads of a Kafka Streams process.
+const (
+	// threadsPerStreamThread are the stream thread, its state updater (3.8+), the producer's network thread and the consumer's
+	// heartbeat or background thread.
+	threadsPerStreamThread = 4
+	// threadsPerProcess are admin, cleanup, metrics and global thread, 4 of RocksDB (measured), and the JVM's own (a JVM with 2 CPUs
+	// shows 16 to 20).
+	threadsPerProcess = 28
+)
+
+// pageTableRatio: a page table entry of 8 B maps a page of 4 KiB (x86-64 and arm64).
+const pageTableRatio = 512
+
+// process adds the regions of the process that do not depend on the limit.
+func (p *planner) process() {
+	jvm := &p.w.JVM
+	p.add(Line{Region: RegionMetaspace, Pool: Native, Name: "metaspace", Bound: jvm.Metaspace.Value,
+		Expected: expectedOf(jvm.Metaspace, expectedMetaspace), From: jvm.Metaspace.From, Why: "class metadata"})
+	p.add(Line{Region: RegionCodeCache, Pool: Native, Name: "code cache", Bound: jvm.CodeCache.Value,
+		Expected: expectedOf(jvm.CodeCache, expectedCodeCache), From: jvm.CodeCache.From, Why: "compiled code"})
+	p.add(Line{Region: RegionCompiler, Pool: Native, Name: "JIT arenas", Bound: assumedCompiler, Expected: expectedCompiler, From: Assumed,
+		Why: "compilers at work, most at start and restore"})
+	p.stacks()
+	p.sockets()
+}
+
+// stacks adds the touched part of all thread stacks.
+func (p *planner) stacks() {
+	count := Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(threadsPerProcess)
+	unit, from := residentStack, Assumed
+	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
+		unit, from = stack.Value, stack.From
+	}
+	line := product(RegionThreadStacks, Native, "thread stacks", int64(count), unit, from, "(4 x stream threads + 28) x the touched part of a stack")
+	line.Expected = expectedStack.Mul(int64(count))
+	p.add(line)
+}
+
+// expectedOf is the expected peak of a region: its measured use, or the lower end of what was assumed.
+func expectedOf(region Fact[Bytes], expected Bytes) Bytes {
+	if region.From == Measured {
+		return region.Value
+	}
+	return min(region.Value, expected)
+}
+
+// collectorOverhead is the native memory of a collector beside the heap, linear in the heap: measured with NMT on OpenJDK 17 at 1 and 4
+// GiB (G1 80.6 and 207 MB, Parallel 49 and 167, Serial 3.5 and 14; G1 at 256 MiB gave 49.5). ZGC was measured at one size only (67
+// MB), its slope and all of Shenandoah are assumed.
+func collectorOverhead(c Collector, heap Bytes) Bytes {
+	base, slope := collectorModel(c)
+	return base.Add(heap.Scale(slope, collectorDen))
+}
+
+// collectorDen is the denominator of the slopes of collectorModel.
+const collectorDen = 10_000
+
+// collectorModel is the fixed part and the slope, in collectorDen-ths of the heap, of a collector's native memory.
+func collectorModel(c Collector) (base Bytes, slope int64) {
+	switch c {
+	case Serial:
+		return 0, 35
+	case Parallel:
+		return 10 * MiB, 390
+	case G1:
+		return 39 * MiB, 415
+	default:
+		return 67 * MiB, 500
+	}
+}
+
+// serverClass is the memory from which the JVM takes itself for a server and chooses G1 (os::is_server_class_machine: 2 GiB less 256
+// MiB, and 2 CPUs).
+const serverClass = 1792 * MiB
+
+// collectorFor is the collector that the JVM will use under a limit.
+func (j JVM) collectorFor(limit Bytes) Collector {
+	switch {
+	case j.Collector.Value != AutoCollector:
+		return j.Collector.Value
+	case limit < serverClass, j.CPUs.Value == 1:
+		return Serial
+	default:
+		return G1
+	}
+}

@@ -1,0 +1,121 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// batchOverhead is the heap of a producer batch beside its buffer, in bytes (measured in a heap dump of KAFKA-9703: 65,624 B a batch
+// of 65,536).
+const batchOverhead Bytes = 88
+
+// producers adds the lines of the producers: buffer pools, compression contexts and split batches.
+func (p *planner) producers() {
+	cfg := &p.w.Clients.Producer
+	count, from := p.producerCount()
+	line := product(RegionProducer, Heap, "producer buffers", count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
+		"producers x buffer.memory; one producer a thread, with exactly_once before 4.0 one an active task")
+	batches := p.openBatches(count)
+	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
+	p.add(line)
+	p.compression(batches)
+	p.splitBatches(count)
+}
+
+// producerCount is the number of producers: one a stream thread, or one an active task with EOSv1 (ActiveTaskCreator up to 3.9).
+func (p *planner) producerCount() (int64, Provenance) {
+	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.version.AtLeast(4, 0) {
+		return max(p.worstActive(func(Subtopology) int64 { return 1 }), 1), p.w.Guarantee.From
+	}
+	return int64(p.load.Threads), p.w.Threads.From
+}
+
+// openBatches bounds the batches that are open at once: one a partition that a producer writes to, and no more than fit buffer.memory
+// (RecordAccumulator reserves batch.size for each).
+func (p *planner) openBatches(producers int64) int64 {
+	cfg := &p.w.Clients.Producer
+	written := Bytes(p.worstActive(changelogs))
+	for i, s := range p.w.Subtopologies {
+		onThreads := min(producers, int64(p.load.Caps[i].Active))
+		written = written.Add(Bytes(clampCount(s.WrittenPartitions)).Mul(onThreads))
+	}
+	fitting := max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1)
+	return min(int64(written), int64(fitting.Mul(producers)))
+}
+
+// compression adds what the codec holds for each open batch. buffer.memory does not bound it.
+func (p *planner) compression(batches int64) {
+	cfg := &p.w.Clients.Producer
+	heap, native := p.compressionContext()
+	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
+	p.add(product(RegionCompressionHeap, Heap, "compression buffers", batches, heap, from, "open batches x the codec's buffers"))
+	p.add(product(RegionCompressionNative, Native, "compression contexts", batches, native, from,
+		"open batches x the codec's native state; no Kafka config bounds it"))
+	if cfg.Compression.Value == Zstd {
+		inputs := p.worstActive(inputPartitions)
+		line := product(RegionDecompression, Native, "decompression contexts", inputs, zstdDecompression, cfg.Compression.From,
+			"input partitions x a zstd stream: a paused partition keeps its stream open")
+		line.Expected = zstdDecompression.Mul(min(inputs, int64(p.load.Threads)))
+		p.add(line)
+	}
+}
+
+// zstdDecompression is ZSTD_estimateDStreamSize for the window of 2 MiB that level 3 uses (measured, libzstd 1.5.4).
+const zstdDecompression Bytes = 2_586_424
+
+// zstdOutput is the output array of a zstd stream: ZSTD_CStreamOutSize, that is compressBound(128 KiB) + 7 (zstd-jni).
+const zstdOutput Bytes = 131_591
+
+// compressionContext is the heap and the native memory that one open batch's compressor holds.
+//
+// Sources: GzipCompression (16 + 8 KiB; zlib's deflate state is 256 KiB by its manual), SnappyCompression (32 KiB in, 38 KiB out),
+// Lz4BlockOutputStream (64 KiB in, about as much out), ZstdCompression (16 KiB before the output array from 2.8 on, KAFKA-10470).
+func (p *planner) compressionContext() (heap, native Bytes) {
+	cfg := &p.w.Clients.Producer
+	switch cfg.Compression.Value {
+	case Gzip:
+		return 24 * KiB, 256 * KiB
+	case Snappy:
+		return 70 * KiB, 0
+	case LZ4:
+		return 129 * KiB, 0
+	case Zstd:
+		heap = zstdOutput
+		if p.version.AtLeast(2, 8) {
+			heap += 16 * KiB
+		}
+		return heap, zstdNative(cfg.CompressionLevel.Value).Add(min(max(cfg.BatchSize.Value, 0), 2*MiB))
+	default:
+		return 0, 0
+	}
+}
+
+// zstdNative is the resident native memory of an open zstd stream that has seen little input, to which the bytes seen are added, up to
+// the window (measured, libzstd 1.5.4, at levels 1, 3, 9, 19 and 22; a level between counts as the next higher).
+func zstdNative(level int) Bytes {
+	switch {
+	case level <= 1:
+		return 152_903
+	case level <= 3:
+		return 808_263
+	case level <= 9:
+		return 12_700_000
+	case level <= 19:
+		return 84_500_000
+	default:
+		return 680_000_000
+	}
+}
+
+// splitBatches adds the batches that a producer makes outside its pool when the broker answers MESSAGE_TOO_LARGE: all parts of one
+// batch at once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate.
+func (p *planner) splitBatches(producers int64) {
+	cfg := &p.w.Clients.Producer
+	if heap, _ := p.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
+		return
+	}
+	parts := cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value))
+	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(int64(parts)))
+	line := product(RegionSplitBatches, Heap, "split batches", producers, unit, cfg.MaxRequestSize.From,
+		"producers x the parts of one batch of max.request.size")
+	line.Expected = 0
+	p.add(line)
+}

@@ -1,0 +1,70 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// minSegmentIntervalMs is the smallest segment interval that Kafka Streams chooses (Stores: max(retention/2, 60_000)).
+const minSegmentIntervalMs = 60_000
+
+// maxSegments is more live segments than any setting can mean to have.
+const maxSegments = 1 << 20
+
+// Instances is the number of RocksDB instances that one task opens for the store.
+func (s Store) Instances() int64 {
+	if s.InMemory {
+		return 0
+	}
+	switch s.Kind {
+	case Window, Session, JoinWindow, TimeOrderedWindow:
+		return s.Segments()
+	case Suppress:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// Segments is the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
+// floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and where the retention is not known.
+func (s Store) Segments() int64 {
+	retention := s.RetentionMs.Value
+	if retention <= 0 {
+		return 3
+	}
+	interval := s.SegmentIntervalMs.Value
+	if interval <= 0 {
+		interval = max(retention/2, minSegmentIntervalMs)
+	}
+	segments := retention / interval
+	if retention%interval > 0 {
+		segments++
+	}
+	return min(segments+1, maxSegments)
+}
+
+// families is the number of data column families of one instance: timestamped stores open two, of which the old format stays empty
+// unless an upgrade is under way (RocksDBTimestampedStore).
+func (s Store) families() int64 {
+	if s.Kind == TimestampedKeyValue {
+		return 2
+	}
+	return 1
+}
+
+// instances is the number of RocksDB instances of a task.
+func instances(s Subtopology) int64 {
+	n := int64(0)
+	for i := range s.Stores {
+		n += s.Stores[i].Instances()
+	}
+	return n
+}
+
+// dataFamilies is the number of data column families of a task.
+func dataFamilies(s Subtopology) int64 {
+	n := int64(0)
+	for i := range s.Stores {
+		n += s.Stores[i].Instances() * s.Stores[i].families()
+	}
+	return n
+}

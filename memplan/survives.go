@@ -1,0 +1,46 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import "slices"
+
+// Survives is the largest number of losses after which every survivor still fits its limit, whichever pods are lost; -1 if the pods do
+// not even fit now. Limits has the limit of each pod by name; a pod without one has no limit and always fits. A heap that the
+// application fixed too small counts as not fitting.
+func Survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int {
+	g := newGroup(&w, a)
+	survived := -1
+	for losses := range len(a.Pods) {
+		if !allFit(&w, a, policy, limits, g.loadsAfter(a, losses)) {
+			break
+		}
+		survived = losses
+	}
+	return survived
+}
+
+// allFit says whether each pod's limit holds its load. Pods of one load and limit are judged once.
+func allFit(w *Workload, a Assignment, policy Policy, podLimits map[string]Bytes, loads []Load) bool {
+	var last *limits
+	var lastLoad Load
+	for i, pod := range a.Pods {
+		limit, limited := podLimits[pod.Name]
+		if !limited {
+			continue
+		}
+		if last == nil || !sameLoad(loads[i], lastLoad) {
+			l := newPlanner(w, loads[i], policy).limits()
+			last, lastLoad = &l, loads[i]
+		}
+		if !last.at(limit).fits() {
+			return false
+		}
+	}
+	return true
+}
+
+// sameLoad says whether two loads are equal.
+func sameLoad(a, b Load) bool {
+	return a.Threads == b.Threads && a.Active == b.Active && a.Total == b.Total && slices.Equal(a.Caps, b.Caps)
+}
