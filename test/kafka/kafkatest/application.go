@@ -31,8 +31,8 @@ const (
 
 // Application says what to run. Its topology is fixed (app/.../App.java):
 //   - subtopology 0 reads the orders and payments topics: a key-value store orders-by-customer and a stream-stream join
-//     with two window stores (paid-orders-this-join-store, paid-orders-other-join-store);
-//   - subtopology 1 reads the clicks topic: a window store clicks-per-minute.
+//     with two window stores (KSTREAM-JOINTHIS-… and KSTREAM-JOINOTHER-…) of 10 minutes;
+//   - subtopology 1 reads the clicks topic: a window store clicks-per-minute of 1 minute.
 type Application struct {
 	// ID is the application.id; it is the prefix of the topics' names as well.
 	ID string
@@ -69,6 +69,9 @@ func (b *Broker) CreateApplication(t testing.TB, app Application) *RunningApplic
 	}
 	return a
 }
+
+// Bootstrap is the address (host:port) of the application's broker for clients in the test's own process.
+func (a *RunningApplication) Bootstrap() string { return a.broker.Bootstrap }
 
 // Tasks is the number of active tasks of the application: one for each partition of a subtopology's largest topic.
 func (a *RunningApplication) Tasks() int { return int(a.OrderPartitions + a.ClickPartitions) }

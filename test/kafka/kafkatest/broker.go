@@ -56,7 +56,7 @@ func StartBroker(t testing.TB, lines ...string) *Broker {
 	argv := java(classes, "512m", "dev.streamweir.kafkatest.Broker", properties, clusterID)
 	b.child = startChild(t, "broker", false, nil, argv...)
 	b.connect(t)
-	waitFor(t, "the broker serves", func(ctx context.Context) error {
+	Eventually(t, "the broker serves", func(ctx context.Context) error {
 		return errors.Join(b.child.failure(), b.client.Ping(ctx))
 	})
 	return b

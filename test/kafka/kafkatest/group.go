@@ -16,36 +16,43 @@ import (
 )
 
 // WaitStable waits until the application runs on exactly these processes: the broker calls the group stable and knows
-// these hosts only, each task is active on one of them, and there are as many standbys as wanted.
+// all their stream threads and no others, each task is active on one of them, and there are as many standbys as wanted.
 func (a *RunningApplication) WaitStable(t testing.TB, processes ...*Process) {
 	t.Helper()
-	what := fmt.Sprintf("%s (%s) is stable on %d instances", a.ID, a.Protocol, len(processes))
-	waitFor(t, what, func(ctx context.Context) error { return a.stable(ctx, processes) })
+	a.WaitCopies(t, a.Tasks()*min(a.StandbyReplicas, len(processes)-1), processes...)
 }
 
-func (a *RunningApplication) stable(ctx context.Context, processes []*Process) error {
-	if err := a.placed(processes); err != nil {
+// WaitCopies is WaitStable with the number of copies, that is standbys and warm-ups, that the processes are to have
+// together.
+func (a *RunningApplication) WaitCopies(t testing.TB, copies int, processes ...*Process) {
+	t.Helper()
+	what := fmt.Sprintf("%s (%s) is stable on %d instances with %d copies", a.ID, a.Protocol, len(processes), copies)
+	Eventually(t, what, func(ctx context.Context) error { return a.stable(ctx, copies, processes) })
+}
+
+func (a *RunningApplication) stable(ctx context.Context, copies int, processes []*Process) error {
+	if err := a.placed(copies, processes); err != nil {
 		return err
 	}
 	group, err := a.Group(ctx)
 	if err != nil {
 		return err
 	}
-	want := make([]string, 0, len(processes))
+	want := Group{State: "Stable"}
 	for _, process := range processes {
-		want = append(want, process.Address.String())
+		want.Hosts = append(want.Hosts, slices.Repeat([]string{process.Address.String()}, process.threads)...)
 	}
-	slices.Sort(want)
-	if group.State != "Stable" || !slices.Equal(group.Hosts, want) {
-		return fmt.Errorf("the broker says %+v, want Stable on %v", group, want)
+	slices.Sort(want.Hosts)
+	if diff := cmp.Diff(want, group); diff != "" {
+		return fmt.Errorf("group (-want +the broker says):\n%s", diff)
 	}
 	return nil
 }
 
-// placed is an error unless each task is reported as active once, and all wanted standbys are reported.
-func (a *RunningApplication) placed(processes []*Process) error {
+// placed is an error unless each task is reported as active once, and as many copies are reported as wanted.
+func (a *RunningApplication) placed(copies int, processes []*Process) error {
 	active := map[string]int{}
-	standbys := 0
+	reported := 0
 	for _, process := range processes {
 		if err := process.running(); err != nil {
 			return err
@@ -54,7 +61,7 @@ func (a *RunningApplication) placed(processes []*Process) error {
 		for _, task := range report.Active {
 			active[task]++
 		}
-		standbys += len(report.Standby)
+		reported += len(report.Standby)
 	}
 	want := map[string]int{}
 	for partition := range a.OrderPartitions {
@@ -66,8 +73,8 @@ func (a *RunningApplication) placed(processes []*Process) error {
 	if diff := cmp.Diff(want, active); diff != "" {
 		return fmt.Errorf("active tasks (-want +reported):\n%s", diff)
 	}
-	if want := a.Tasks() * min(a.StandbyReplicas, len(processes)-1); standbys != want {
-		return fmt.Errorf("%d standby tasks are reported, want %d", standbys, want)
+	if reported != copies {
+		return fmt.Errorf("%d standby tasks are reported, want %d", reported, copies)
 	}
 	return nil
 }
@@ -76,7 +83,7 @@ func (a *RunningApplication) placed(processes []*Process) error {
 type Group struct {
 	// State is the broker's: Stable, PreparingRebalance, Reconciling, ...
 	State string
-	// Hosts are the addresses of the members, sorted, each once.
+	// Hosts are the addresses of the members, one for each stream thread, sorted.
 	Hosts []string
 }
 
@@ -89,7 +96,7 @@ func (a *RunningApplication) Group(ctx context.Context) (Group, error) {
 }
 
 func (a *RunningApplication) classicGroup(ctx context.Context) (Group, error) {
-	response, _, err := exchange(ctx, a.broker, DescribeGroups(a.ID))
+	response, _, err := a.DescribeGroups(ctx)
 	if err != nil {
 		return Group{}, err
 	}
@@ -102,7 +109,7 @@ func (a *RunningApplication) classicGroup(ctx context.Context) (Group, error) {
 }
 
 func (a *RunningApplication) streamsGroup(ctx context.Context) (Group, error) {
-	response, _, err := exchange(ctx, a.broker, DescribeStreamsGroup(a.ID, 1, false))
+	response, _, err := a.DescribeStreamsGroup(ctx, 1, false)
 	if err != nil {
 		return Group{}, err
 	}
@@ -120,23 +127,24 @@ func group(state string, hosts []string) Group {
 		hosts[i] = strings.TrimPrefix(hosts[i], "/")
 	}
 	slices.Sort(hosts)
-	return Group{State: state, Hosts: slices.Compact(hosts)}
+	return Group{State: state, Hosts: hosts}
 }
 
-// DescribeGroups is a request for a classic group, version 6.
-func DescribeGroups(id string) *kmsg.DescribeGroupsRequest {
+// DescribeGroups asks for a classic group, version 6. It returns the answer, and its body's bytes as the broker sent
+// them.
+func (a *RunningApplication) DescribeGroups(ctx context.Context) (*kmsg.DescribeGroupsResponse, []byte, error) {
 	request := kmsg.NewPtrDescribeGroupsRequest()
-	request.SetVersion(request.MaxVersion())
-	request.Groups = []string{id}
-	return request
+	request.SetVersion(6)
+	request.Groups = []string{a.ID}
+	return exchange(ctx, a.broker, request)
 }
 
-// DescribeStreamsGroup is a request for a streams group (KIP-1071), version 0, or 1 with or without the topology's
-// description (KIP-1331).
-func DescribeStreamsGroup(id string, version int16, topology bool) *kmsg.StreamsGroupDescribeRequest {
+// DescribeStreamsGroup asks for a streams group (KIP-1071), version 0 or 1, the latter with or without the topology's
+// description (KIP-1331). It returns the answer, and its body's bytes as the broker sent them.
+func (a *RunningApplication) DescribeStreamsGroup(ctx context.Context, version int16, topology bool) (*kmsg.StreamsGroupDescribeResponse, []byte, error) {
 	request := kmsg.NewPtrStreamsGroupDescribeRequest()
 	request.SetVersion(version)
-	request.Groups = []string{id}
+	request.Groups = []string{a.ID}
 	request.IncludeTopologyDescription = topology
-	return request
+	return exchange(ctx, a.broker, request)
 }

@@ -33,6 +33,9 @@ type Process struct {
 	Name string
 	// Address is the address that the broker sees as the client's host.
 	Address netip.Addr
+	// Static says that the instance has a group.instance.id.
+	Static  bool
+	threads int
 	child   *child
 	output  *output
 }
@@ -64,7 +67,10 @@ func (a *RunningApplication) StartInstance(t testing.TB, instance Instance) *Pro
 		args = append(args, key+"="+configs[key])
 	}
 	argv := append([]string{"sh", "-c", intoNetwork, "sh"}, java(classPath(t), heap, "dev.streamweir.kafkatest.App", args...)...)
-	p := &Process{Name: instance.Name, output: &output{}}
+	p := &Process{
+		Name: instance.Name, Static: configs["group.instance.id"] != "",
+		threads: max(1, instance.Threads), output: &output{},
+	}
 	p.child = startChild(t, instance.Name, true, p.output, argv...)
 	p.Address = a.broker.network.attach(t, p.child.pid)
 	if _, err := fmt.Fprintf(p.child.stdin, "%s/24\n", p.Address); err != nil {
@@ -91,7 +97,7 @@ func (p *Process) Report() Report { return p.output.latest() }
 // WaitRunning waits until the instance is RUNNING and has a task.
 func (p *Process) WaitRunning(t testing.TB) {
 	t.Helper()
-	waitFor(t, p.Name+" runs a task", func(context.Context) error { return p.running() })
+	Eventually(t, p.Name+" runs a task", func(context.Context) error { return p.running() })
 }
 
 func (p *Process) running() error {

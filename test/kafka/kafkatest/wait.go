@@ -16,8 +16,9 @@ const (
 	pollEvery = 100 * time.Millisecond
 )
 
-// waitFor calls check until it returns nil, and fails the test with its last error if that takes too long.
-func waitFor(t testing.TB, what string, check func(context.Context) error) {
+// Eventually calls check every tenth of a second until it returns nil, and fails the test with its last error if that
+// takes more than two minutes.
+func Eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

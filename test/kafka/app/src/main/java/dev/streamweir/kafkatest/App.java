@@ -18,7 +18,6 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 
 /**
@@ -73,8 +72,8 @@ public final class App {
     }
 
     /**
-     * Two subtopologies: orders and payments share one (stores orders-by-customer, and the two of the join), clicks
-     * have the other (store clicks-per-minute).
+     * Two subtopologies: orders and payments share one (stores orders-by-customer, and the two of the join, under the
+     * names that Kafka Streams gives them), clicks have the other (store clicks-per-minute).
      */
     private static Topology topology(Properties configs) {
         StreamsBuilder builder = new StreamsBuilder();
@@ -86,8 +85,7 @@ public final class App {
         orders.join(
                 payments,
                 (order, payment) -> order + "/" + payment,
-                JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMinutes(5)),
-                StreamJoined.as("paid-orders"));
+                JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofMinutes(5)));
         clicks.groupByKey()
                 .windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMinutes(1)))
                 .count(Materialized.as("clicks-per-minute"));
