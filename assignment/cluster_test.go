@@ -97,26 +97,7 @@ func ordersTopology() []assignment.Subtopology {
 	}
 }
 
-func TestClusterDescribesAClassicGroupBeforeDuringAndAfterALoss(t *testing.T) {
-	kafka := newKafka(t, orders(assignment.Classic))
-	client := newClient(t, kafka)
-
-	before := describe(t, client, "orders")
-	want := assignment.Group{
-		ApplicationID: "orders", Protocol: assignment.Classic, State: "Stable", Stable: true, Assigned: true,
-		Subtopologies: ordersTopology(), Standbys: new(int32(1)), VersionHint: "3.2", Brokers: 2,
-		Processes: []assignment.Process{
-			{Host: "10.0.0.1", Threads: 2, Tasks: assignment.Tasks{Active: tasks("0", 0, 3), Standby: tasks("0", 1, 2)}},
-			{Host: "10.0.0.2", Threads: 2, Tasks: assignment.Tasks{Active: append(tasks("0", 1), tasks("1", 0)...), Standby: append(tasks("0", 0), tasks("1", 1)...)}},
-			{Host: "10.0.0.3", Threads: 2, Tasks: assignment.Tasks{Active: append(tasks("0", 2), tasks("1", 1)...), Standby: append(tasks("0", 3), tasks("1", 0)...)}},
-		},
-	}
-	if diff := cmp.Diff(want, anonymous(before)); diff != "" {
-		t.Errorf("the group is not as it was made (-want +got):\n%s", diff)
-	}
-}
-
-// anonymous clears what is different in each run.
+// anonymous clears what the test does not set.
 func anonymous(g assignment.Group) assignment.Group {
 	for i := range g.Processes {
 		g.Processes[i].ID, g.Processes[i].ClientID = "", ""
@@ -124,8 +105,126 @@ func anonymous(g assignment.Group) assignment.Group {
 	return g
 }
 
+// ordersProcesses is what three instances of the application orders run.
+func ordersProcesses() []assignment.Process {
+	return []assignment.Process{
+		{Host: "10.0.0.1", Threads: 2, Tasks: assignment.Tasks{Active: tasks("0", 0, 3), Standby: tasks("0", 1, 2)}},
+		{Host: "10.0.0.2", Threads: 2, Tasks: assignment.Tasks{
+			Active: append(tasks("0", 1), tasks("1", 0)...), Standby: append(tasks("0", 0), tasks("1", 1)...)}},
+		{Host: "10.0.0.3", Threads: 2, Tasks: assignment.Tasks{
+			Active: append(tasks("0", 2), tasks("1", 1)...), Standby: append(tasks("0", 3), tasks("1", 0)...)}},
+	}
+}
+
+func TestClusterDescribesAClassicGroup(t *testing.T) {
+	want := assignment.Group{
+		ApplicationID: "orders", Protocol: assignment.Classic, State: "Stable", Stable: true, Assigned: true,
+		Processes: ordersProcesses(), Subtopologies: ordersTopology(), Standbys: new(int32(1)), VersionHint: "3.2", Brokers: 2,
+	}
+	client := newClient(t, newKafka(t, orders(assignment.Classic)))
+	for range 2 { // The second time from what the client remembers.
+		if diff := cmp.Diff(want, anonymous(describe(t, client, "orders"))); diff != "" {
+			t.Errorf("the group is not as it was made (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestClusterDescribesAStreamsGroup(t *testing.T) {
+	for name, version := range map[string]int16{"of a broker 4.4 (v1)": 1, "of a broker 4.1 to 4.3 (v0)": 0} {
+		t.Run(name, func(t *testing.T) {
+			kafka := newKafka(t, orders(assignment.Streams))
+			kafka.LimitStreamsDescribe(version)
+			want := assignment.Group{
+				ApplicationID: "orders", Protocol: assignment.Streams, State: "Stable", Stable: true, Assigned: true,
+				Processes: ordersProcesses(), Subtopologies: ordersTopology(), Standbys: new(int32(1)),
+				SessionTimeout: 45 * time.Second, VersionHint: "4.1", Brokers: 2,
+			}
+			if diff := cmp.Diff(want, anonymous(describe(t, newClient(t, kafka), "orders"))); diff != "" {
+				t.Errorf("the group is not as it was made (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClusterFollowsALossOfAClassicGroup(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Classic))
+	client := newClient(t, kafka)
+	if err := kafka.Lose("orders", "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	during := describe(t, client, "orders")
+	if during.Assigned || during.Stable || during.State != "PreparingRebalance" || len(during.Processes) > 0 {
+		t.Errorf("while it rebalances the members keep their bytes, but the group is %+v", during)
+	}
+	if err := kafka.Settle("orders"); err != nil {
+		t.Fatal(err)
+	}
+	after := describe(t, client, "orders")
+	if !after.Assigned || len(after.Processes) != 2 || activeTasks(after) != 6 {
+		t.Errorf("the two instances left should run all 6 tasks, but the group is %+v", after)
+	}
+}
+
+func TestClusterSeesTheTargetOfAStreamsGroupDuringALoss(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Streams))
-	got := describe(t, newClient(t, kafka), "orders")
-	t.Logf("%+v", got)
+	client := newClient(t, kafka)
+	if err := kafka.Lose("orders", "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	during := describe(t, client, "orders")
+	if !during.Assigned || during.Stable || during.State != "Reconciling" {
+		t.Errorf("a streams group shows its assignment while it reconciles, but is %+v", during)
+	}
+	var target int
+	for _, p := range during.Processes {
+		if p.Target == nil {
+			t.Fatalf("process %s should have a target", p.Host)
+		}
+		target += len(p.Target.Active)
+	}
+	if now := activeTasks(during); now != 4 || target != 6 {
+		t.Errorf("now %d and soon %d tasks are active, should be 4 and 6", now, target)
+	}
+	if err := kafka.Settle("orders"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range describe(t, client, "orders").Processes {
+		if p.Target != nil {
+			t.Errorf("process %s of a settled group has the target %v, should have none", p.Host, p.Target)
+		}
+	}
+}
+
+// activeTasks counts the active tasks of all processes.
+func activeTasks(g assignment.Group) int {
+	var n int
+	for _, p := range g.Processes {
+		n += len(p.Tasks.Active)
+	}
+	return n
+}
+
+func TestClusterDescribesGroupsOfBothProtocolsInOneBatch(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Classic))
+	other := kfakestreams.App{ID: "orders-eu", Protocol: assignment.Streams, Threads: 1, Subtopologies: []kfakestreams.Subtopology{
+		{Sources: []string{"eu-in"}, Partitions: 4, Stores: []kfakestreams.Store{{Name: "latest", Kind: assignment.KeyValue}}}}}
+	if err := kafka.Add(other); err != nil {
+		t.Fatal(err)
+	}
+	if err := kafka.Join("orders-eu", "10.0.1.1"); err != nil {
+		t.Fatal(err)
+	}
+	results := newClient(t, kafka).Describe(t.Context(), []string{"orders", "orders-eu", "nobody"})
+	if len(results) != 3 {
+		t.Fatalf("three groups were asked for, %d came", len(results))
+	}
+	if diff := cmp.Diff(ordersTopology(), results["orders"].Group.Subtopologies); diff != "" {
+		t.Errorf("topics of orders-eu begin with orders- too, and must not count for orders (-want +got):\n%s", diff)
+	}
+	if r := results["orders-eu"]; r.Err != nil || r.Group.Protocol != assignment.Streams || activeTasks(r.Group) != 4 {
+		t.Errorf("orders-eu should run 4 tasks, but is %+v", r)
+	}
+	if class := assignment.ClassOf(results["nobody"].Err); class != assignment.ClassUnknownGroup {
+		t.Errorf("the class of a group that is not there is %q", class)
+	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"streamweir.dev/streamweir/assignment"
 )
 
 // The API keys that this package answers itself.
@@ -168,6 +170,20 @@ func (c *Cluster) Lose(app, host string) error {
 // Settle ends a rebalance: the group is stable, and runs what was decided.
 func (c *Cluster) Settle(app string) error {
 	return c.change(app, func(g *group) error { g.settle(); return nil })
+}
+
+// Restart restarts all instances of an application with another protocol.
+func (c *Cluster) Restart(app string, protocol assignment.Protocol) error {
+	return c.change(app, func(g *group) error {
+		g.Protocol = protocol
+		for i, in := range g.instances {
+			g.starts++
+			g.instances[i] = newInstance(app, in.host, g.starts)
+		}
+		g.rebalance()
+		g.settle()
+		return nil
+	})
 }
 
 // Garble makes the members at a host of a classic group send bytes that nobody can read.

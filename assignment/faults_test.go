@@ -1,0 +1,337 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/assignment/kfakestreams"
+)
+
+// describeError describes one group, which must fail.
+func describeError(t *testing.T, client *assignment.Cluster, group string) *assignment.Error {
+	t.Helper()
+	result := client.Describe(t.Context(), []string{group})[group]
+	e, ok := errors.AsType[*assignment.Error](result.Err)
+	if !ok {
+		t.Fatalf("describing %q gave %+v, should give an Error", group, result)
+	}
+	return e
+}
+
+func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
+	cases := map[string]struct {
+		do        func(*testing.T, *kfakestreams.Cluster)
+		group     string
+		wantClass assignment.Class
+		wantErr   error
+		wantText  string
+	}{
+		"a group that is not there": {
+			group: "nobody", wantClass: assignment.ClassUnknownGroup, wantErr: assignment.ErrUnknownGroup, wantText: `group "nobody"`,
+		},
+		"a classic group of other consumers": {
+			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("plain", "classic") },
+			group: "plain", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: `its assignor is "range"`,
+		},
+		"a group of the consumer protocol": {
+			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("modern", "consumer") },
+			group: "modern", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "it is a consumer group",
+		},
+		"a share group": {
+			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("shared", "share") },
+			group: "shared", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "it is a share group",
+		},
+		"a member with bytes that nobody can read": {
+			do: func(t *testing.T, k *kfakestreams.Cluster) {
+				if err := k.Garble("orders", "10.0.0.2"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			group: "orders", wantClass: assignment.ClassMalformed, wantErr: assignment.ErrMalformed,
+			wantText: `at "10.0.0.2": what the group's members say cannot be read: field SubscriptionInfo.latestSupportedVersion at offset 4: needs 4 bytes, 2 are left`,
+		},
+		"no right to describe the group": {
+			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.Fail("orders", kerr.GroupAuthorizationFailed) },
+			group: "orders", wantClass: assignment.ClassUnauthorized, wantErr: assignment.ErrUnauthorized, wantText: "GROUP_AUTHORIZATION_FAILED",
+		},
+		"another error of the broker": {
+			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.Fail("orders", kerr.InvalidGroupID) },
+			group: "orders", wantClass: assignment.ClassKafkaError, wantErr: assignment.ErrKafka, wantText: "INVALID_GROUP_ID",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			kafka := newKafka(t, orders(assignment.Classic))
+			if c.do != nil {
+				c.do(t, kafka)
+			}
+			got := describeError(t, newClient(t, kafka), c.group)
+			if got.Class != c.wantClass || got.Group != c.group || !errors.Is(got, c.wantErr) {
+				t.Errorf("got class %q of group %q: %v; want class %q", got.Class, got.Group, got, c.wantClass)
+			}
+			if !strings.Contains(got.Error(), c.wantText) {
+				t.Errorf("the error is %q, should have %q in it", got, c.wantText)
+			}
+			if message := got.Message(); strings.Contains(message, "offset") || strings.Contains(message, "_") {
+				t.Errorf("the message for a status must not have raw text: %q", message)
+			}
+		})
+	}
+}
+
+func TestClusterFindsCoordinatorsThatMove(t *testing.T) {
+	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
+		t.Run(string(protocol), func(t *testing.T) {
+			kafka := newKafka(t, orders(protocol))
+			client := newClient(t, kafka)
+			describe(t, client, "orders")
+			for before := kafka.CoordinatorFor("orders"); kafka.CoordinatorFor("orders") == before; {
+				kafka.RehashCoordinators()
+			}
+			if got := describe(t, client, "orders"); activeTasks(got) != 6 {
+				t.Errorf("after the coordinator has moved the group is %+v", got)
+			}
+		})
+	}
+}
+
+func TestClusterWaitsForACoordinatorThatLoads(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Streams))
+	client := newClient(t, kafka)
+	describe(t, client, "orders")
+	kafka.Fail("orders", kerr.CoordinatorLoadInProgress)
+	var asked int
+	kafka.ControlKey(10, func(kmsg.Request) (kmsg.Response, error, bool) {
+		kafka.KeepControl()
+		if asked++; asked == 2 {
+			kafka.Fail("orders", nil)
+		}
+		return nil, nil, false
+	})
+	if got := describe(t, client, "orders"); activeTasks(got) != 6 {
+		t.Errorf("once the coordinator has loaded the group is %+v", got)
+	}
+}
+
+func TestClusterGivesUpOnACoordinatorThatKeepsLoading(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Streams))
+	client := newClient(t, kafka)
+	describe(t, client, "orders")
+	kafka.Fail("orders", kerr.CoordinatorLoadInProgress)
+	if got := describeError(t, client, "orders"); got.Class != assignment.ClassUnreachable {
+		t.Errorf("the class is %q: %v", got.Class, got)
+	}
+}
+
+func TestClusterWithoutStreamsGroupsFindsThemUnknown(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Streams))
+	kafka.LimitStreamsDescribe(-1)
+	if got := describeError(t, newClient(t, kafka), "orders"); got.Class != assignment.ClassUnknownGroup {
+		t.Errorf("a broker that does not know StreamsGroupDescribe has no such group, but the class is %q: %v", got.Class, got)
+	}
+}
+
+func TestClusterFollowsAGroupThatChangesItsProtocol(t *testing.T) {
+	kafka := newKafka(t, orders(assignment.Classic))
+	client := newClient(t, kafka)
+	describe(t, client, "orders")
+	for _, protocol := range []assignment.Protocol{assignment.Streams, assignment.Classic} {
+		if err := kafka.Restart("orders", protocol); err != nil {
+			t.Fatal(err)
+		}
+		if got := describe(t, client, "orders"); got.Protocol != protocol || activeTasks(got) != 6 {
+			t.Errorf("after the change to %s the group is %+v", protocol, got)
+		}
+	}
+}
+
+func TestAnEmptyGroupIsNoError(t *testing.T) {
+	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
+		t.Run(string(protocol), func(t *testing.T) {
+			kafka := newKafka(t, orders(protocol))
+			for _, host := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+				if err := kafka.Lose("orders", host); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := describe(t, newClient(t, kafka), "orders"); got.State != "Empty" || got.Assigned {
+				t.Errorf("the group is %+v, should be Empty and not Assigned", got)
+			}
+		})
+	}
+}
+
+// clientOf makes a client of any address.
+func clientOf(t *testing.T, config assignment.ClusterConfig) *assignment.Cluster {
+	t.Helper()
+	client, err := assignment.NewCluster(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// listen gives the address of a server that does with each connection what it is told.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestClusterErrorsConcernAllGroups(t *testing.T) {
+	refusing := listen(t, func(net.Conn) {})
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		config    assignment.ClusterConfig
+		timeout   time.Duration
+		wantClass assignment.Class
+	}{
+		"nobody listens": {
+			config:    assignment.ClusterConfig{BootstrapServers: []string{closed.Addr().String()}},
+			wantClass: assignment.ClassUnreachable,
+		},
+		"connections are closed at once": {
+			config:    assignment.ClusterConfig{BootstrapServers: []string{listen(t, func(c net.Conn) { _ = c.Close() })}},
+			wantClass: assignment.ClassUnreachable,
+		},
+		"a server that never answers": {
+			config:    assignment.ClusterConfig{BootstrapServers: []string{refusing}},
+			timeout:   200 * time.Millisecond,
+			wantClass: assignment.ClassTimeout,
+		},
+		"no file with the authorities": {
+			config:    assignment.ClusterConfig{BootstrapServers: []string{refusing}, TLS: &assignment.TLSConfig{CAFile: "/nowhere/ca.pem"}},
+			wantClass: assignment.ClassUnauthorized,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), max(c.timeout, 0))
+			if c.timeout == 0 {
+				ctx, cancel = context.WithCancel(t.Context())
+			}
+			defer cancel()
+			results := clientOf(t, c.config).Describe(ctx, []string{"a", "b"})
+			if len(results) != 2 {
+				t.Fatalf("two groups were asked for, %d came", len(results))
+			}
+			for group, r := range results {
+				e, ok := errors.AsType[*assignment.Error](r.Err)
+				if !ok || e.Class != c.wantClass || e.Group != "" {
+					t.Errorf("group %q: got %#v, want class %q of the cluster", group, r.Err, c.wantClass)
+				}
+			}
+		})
+	}
+}
+
+// write writes a file of a Secret, with the line's end that people leave in.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestClusterAuthenticates(t *testing.T) {
+	for _, mechanism := range []string{assignment.MechanismPlain, assignment.MechanismSCRAMSHA256, assignment.MechanismSCRAMSHA512} {
+		t.Run(mechanism, func(t *testing.T) {
+			kafka, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser(mechanism, "weir", "secret"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(kafka.Close)
+			config := assignment.ClusterConfig{BootstrapServers: kafka.ListenAddrs(), SASL: &assignment.SASLConfig{
+				Mechanism: mechanism, UsernameFile: write(t, "user", "weir"), PasswordFile: write(t, "password", "secret")}}
+			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != assignment.ClassUnknownGroup {
+				t.Errorf("with the right password the class is %q: %v", got.Class, got)
+			}
+			kafka.ControlKey(36, func(request kmsg.Request) (kmsg.Response, error, bool) { // kfake only hangs up.
+				response := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+				response.ErrorCode = kerr.SaslAuthenticationFailed.Code
+				return response, nil, true
+			})
+			config.SASL.PasswordFile = write(t, "password", "wrong")
+			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != assignment.ClassUnauthorized {
+				t.Errorf("with a wrong password the class is %q: %v", got.Class, got)
+			}
+			for _, file := range []string{write(t, "password", ""), "/nowhere/password"} {
+				config.SASL.PasswordFile = file
+				got := describeError(t, clientOf(t, config), "nobody")
+				if got.Class != assignment.ClassUnauthorized || !strings.Contains(got.Error(), "sasl.passwordFile") {
+					t.Errorf("with the empty or missing file %s the class is %q: %v", file, got.Class, got)
+				}
+			}
+		})
+	}
+}
+
+func TestClusterSpeaksTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil) // For its certificate, which names 127.0.0.1.
+	server.StartTLS()
+	defer server.Close()
+	kafka, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(kafka.Close)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	cases := map[string]struct {
+		tls       *assignment.TLSConfig
+		wantClass assignment.Class
+	}{
+		"with its authority":            {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority)}, assignment.ClassUnknownGroup},
+		"without its authority":         {&assignment.TLSConfig{}, assignment.ClassUnauthorized},
+		"with another name":             {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority), ServerName: "kafka.test"}, assignment.ClassUnauthorized},
+		"with a file that is no PEM":    {&assignment.TLSConfig{CAFile: write(t, "ca.pem", "no")}, assignment.ClassUnauthorized},
+		"with a certificate not there":  {&assignment.TLSConfig{CertFile: "/nowhere/a", KeyFile: "/nowhere/b"}, assignment.ClassUnauthorized},
+		"in plain text to a TLS server": {nil, assignment.ClassUnreachable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := assignment.ClusterConfig{BootstrapServers: kafka.ListenAddrs(), TLS: c.tls}
+			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != c.wantClass {
+				t.Errorf("the class is %q, should be %q: %v", got.Class, c.wantClass, got)
+			}
+		})
+	}
+}
