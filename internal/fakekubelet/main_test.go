@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"streamweir.dev/streamweir/internal/envtestutil"
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
@@ -30,20 +30,15 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run `make test`, or set it to what hack/control-plane.sh prints")
-		return 1
-	}
-	environment := &envtest.Environment{}
-	config, err := environment.Start()
+	environment, err := envtestutil.Start(false)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	client = kubernetes.NewForConfigOrDie(config)
+	client = kubernetes.NewForConfigOrDie(environment.Config)
 	code := m.Run()
 	if err := environment.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code

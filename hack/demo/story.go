@@ -1,0 +1,164 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// tell tells the story step by step. A step that fails ends it.
+func (d *demo) tell(ctx context.Context) error {
+	steps := []struct {
+		title string
+		do    func(context.Context) error
+	}{
+		{"A Kubernetes API server and etcd start", d.startControlPlane},
+		{"Streamweir is installed: config/default, as in a real cluster", d.install},
+		{"Kafka has the application's topic, 12 partitions", d.startKafka},
+		{"The operator starts, with the rights that config/rbac gives it", d.startOperator},
+		{"A StreamApp is added to the StatefulSet that runs the application", d.addStreamApp},
+		{"Three pods are created, and get the plan as they are", d.scaleUp},
+		{"The application joins Kafka; this is the plan", d.joinKafka},
+		{"A node dies, and Kafka moves the tasks of its pod to the others", d.loseNode},
+		{"The plan follows, and with it limits and configuration", d.follow},
+		{"What a user sees", d.showToUser},
+	}
+	from := time.Now()
+	for i, step := range steps {
+		d.headline(i+1, len(steps), step.title)
+		begin := time.Now()
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		d.printf("   (%.1f s)\n", time.Since(begin).Seconds())
+	}
+	d.printf("\nAll of this happened, in %.0f s: every figure was read back from the API server, from Kafka or from inside the pods.\n",
+		time.Since(from).Seconds())
+	return nil
+}
+
+// addStreamApp applies the manifests, and waits until the operator has prepared the injection.
+func (d *demo) addStreamApp(ctx context.Context) error {
+	text, err := d.applyManifests(ctx)
+	if err != nil {
+		return err
+	}
+	d.indented(text)
+	if err := d.startNodes(ctx); err != nil {
+		return err
+	}
+	_, err = d.until(ctx, "waiting for the first plan, made from limit and JVM alone", func(v *view) error {
+		if len(v.plan) == 0 {
+			return errors.New("no plan is published")
+		}
+		return nil
+	})
+	return err
+}
+
+// scaleUp brings the pods, which the admission policy injects.
+func (d *demo) scaleUp(ctx context.Context) error {
+	if err := d.scale(ctx); err != nil {
+		return err
+	}
+	v, err := d.until(ctx, "waiting for pods with the plan", both(checkPodsRun(replicas), checkInjected))
+	if err != nil {
+		return err
+	}
+	for _, name := range v.running() {
+		pod := v.pod(name)
+		d.printf("   %s on %s: JDK_JAVA_OPTIONS=%s\n", name, pod.Spec.NodeName, optionsOf(pod))
+	}
+	return nil
+}
+
+// joinKafka starts the application's instances under the pods' addresses.
+func (d *demo) joinKafka(ctx context.Context) error {
+	v, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	pods := v.running()
+	hosts := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		hosts = append(hosts, v.pod(pod).Status.PodIP)
+	}
+	if err := d.kafka.Join(name, hosts...); err != nil {
+		return err
+	}
+	d.before, err = d.until(ctx, "waiting for the plan for the tasks that run", both(checkTasksOn(pods), checkPlanned))
+	if err != nil {
+		return err
+	}
+	d.pods(d.before, nil)
+	d.lines(d.before)
+	return nil
+}
+
+// loseNode ends a node and the application's instance on it.
+func (d *demo) loseNode(ctx context.Context) error {
+	d.lost = d.before.running()[replicas-1]
+	pod := d.before.pod(d.lost)
+	if err := d.nodes.LoseNode(ctx, pod.Spec.NodeName); err != nil {
+		return err
+	}
+	if err := d.kafka.Lose(name, pod.Status.PodIP); err != nil {
+		return err
+	}
+	d.printf("   %s does not answer any more, and %s with it. The group rebalances.\n", pod.Spec.NodeName, d.lost)
+	if err := d.kafka.Settle(name); err != nil {
+		return err
+	}
+	v, err := d.until(ctx, "waiting for the rebalance",
+		both(checkPodsRun(replicas-1), checkTasksOn(d.before.running()[:replicas-1])))
+	if err != nil {
+		return err
+	}
+	d.moves(d.before, v)
+	return nil
+}
+
+// follow waits for the operator.
+func (d *demo) follow(ctx context.Context) error {
+	after, err := d.until(ctx, "waiting for plan, limits and configuration to follow",
+		both(checkPodsRun(replicas-1), checkFollowed(d.before)))
+	if err != nil {
+		return err
+	}
+	d.pods(after, d.before)
+	d.lines(after)
+	d.planChanges(d.before, after)
+	return nil
+}
+
+// showToUser runs kubectl.
+func (d *demo) showToUser(ctx context.Context) error {
+	for _, args := range [][]string{{"get", "streamapps"}, {"get", "pods"}} {
+		output, err := d.kubectl(ctx, args...)
+		if err != nil {
+			return err
+		}
+		d.printf("   $ kubectl %s\n", joined(args))
+		d.indented(output)
+	}
+	return nil
+}
+
+// both returns a check of two things.
+func both(first, second func(*view) error) func(*view) error {
+	return func(v *view) error {
+		if err := first(v); err != nil {
+			return err
+		}
+		return second(v)
+	}
+}
+
+func joined(words []string) string {
+	text := fmt.Sprint(words)
+	return text[1 : len(text)-1]
+}
