@@ -71,7 +71,7 @@ func (r *reader) task(field string, version int32) Task {
 	if version >= 10 {
 		topology = r.javaChars(field)
 	}
-	return newTask(topology, subtopology, partition)
+	return r.newTask(field, topology, subtopology, partition)
 }
 
 // topicPartitions reads a list of partitions with their topics written out.

@@ -97,7 +97,7 @@ func (r *reader) uuid(field string) string {
 func (r *reader) tasksWithSum(field string, sum int64, tasks []TaskOffset) []TaskOffset {
 	for range r.count(field, 8) {
 		subtopology := r.int32(field)
-		tasks = append(tasks, TaskOffset{Task{strconv.Itoa(int(subtopology)), r.int32(field)}, sum})
+		tasks = append(tasks, TaskOffset{r.newTask(field, "", subtopology, r.int32(field)), sum})
 	}
 	return tasks
 }
@@ -110,7 +110,7 @@ func (r *reader) offsetSums() []TaskOffset {
 		partition := r.int32("SubscriptionInfo.taskOffsetSums.partition")
 		sum := r.int64("SubscriptionInfo.taskOffsetSums.offsetSum")
 		topology := r.text("SubscriptionInfo.taskOffsetSums.namedTopology", true)
-		tasks = append(tasks, TaskOffset{newTask(topology, subtopology, partition), sum})
+		tasks = append(tasks, TaskOffset{r.newTask("SubscriptionInfo.taskOffsetSums", topology, subtopology, partition), sum})
 	}
 	return tasks
 }
@@ -123,14 +123,18 @@ func (r *reader) groupedOffsetSums() []TaskOffset {
 		for range r.count("SubscriptionInfo.taskOffsetSums.partitionToOffsetSum", 12) {
 			partition := r.int32("SubscriptionInfo.taskOffsetSums.partition")
 			sum := r.int64("SubscriptionInfo.taskOffsetSums.offsetSum")
-			tasks = append(tasks, TaskOffset{newTask("", subtopology, partition), sum})
+			tasks = append(tasks, TaskOffset{r.newTask("SubscriptionInfo.taskOffsetSums", "", subtopology, partition), sum})
 		}
 	}
 	return tasks
 }
 
-// newTask makes a task; the name of a named topology goes before the number, as in TaskId.toString of Kafka Streams.
-func newTask(topology string, subtopology, partition int32) Task {
+// newTask makes a task, whose numbers must not be negative; the name of a named topology goes before the number, as in
+// TaskId.toString of Kafka Streams.
+func (r *reader) newTask(field, topology string, subtopology, partition int32) Task {
+	if subtopology < 0 || partition < 0 {
+		r.fail(field, "task %d_%d must not have negative numbers", subtopology, partition)
+	}
 	id := strconv.Itoa(int(subtopology))
 	if topology != "" {
 		id = topology + "__" + id

@@ -5,6 +5,7 @@ package assignment
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -24,7 +25,7 @@ func (s *subtopologies) task(t Task) *Subtopology {
 		found = &Subtopology{ID: t.Subtopology}
 		s.byID[t.Subtopology] = found
 	}
-	found.Tasks = max(found.Tasks, t.Partition+1)
+	found.Tasks = max(found.Tasks, min(t.Partition, math.MaxInt32-1)+1)
 	return found
 }
 

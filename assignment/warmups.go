@@ -88,6 +88,8 @@ func positionsOf(members []classicMember) map[copyOf]int64 {
 
 // toWarmUp moves a task from the standbys to the warm-ups.
 func (t *Tasks) toWarmUp(task Task) {
-	t.Standby = slices.DeleteFunc(t.Standby, func(s Task) bool { return s == task })
+	if t.Standby = slices.DeleteFunc(t.Standby, func(s Task) bool { return s == task }); len(t.Standby) == 0 {
+		t.Standby = nil
+	}
 	t.WarmUp = sortTasks(append(t.WarmUp, task))
 }
