@@ -41,7 +41,7 @@ type StreamAppStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=9223372036854775807
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// mode in effect.
