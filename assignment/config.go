@@ -4,6 +4,8 @@
 package assignment
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -79,27 +81,45 @@ func LoadClusters(path string) ([]ClusterConfig, error) {
 // ParseClusters is [LoadClusters] without the file.
 func ParseClusters(data []byte) ([]ClusterConfig, error) {
 	var file struct {
-		Clusters []ClusterConfig `json:"clusters"`
+		Clusters []json.RawMessage `json:"clusters"`
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("must be YAML with the key clusters: %w", err)
 	}
+	var clusters []ClusterConfig
 	var faults []error
 	names := map[string]bool{}
-	for i, c := range file.Clusters {
+	for i, raw := range file.Clusters {
+		c, found := parseCluster(raw)
 		at := fmt.Sprintf("clusters[%d]", i)
 		if c.Name != "" {
 			at = fmt.Sprintf("cluster %q", c.Name)
 		}
-		for _, fault := range c.faults() {
+		if c.Name != "" && names[c.Name] {
+			found = append(found, errors.New("name must be there once"))
+		}
+		for _, fault := range found {
 			faults = append(faults, fmt.Errorf("%s: %w", at, fault))
 		}
-		if c.Name != "" && names[c.Name] {
-			faults = append(faults, fmt.Errorf("%s: name must be there once", at))
-		}
 		names[c.Name] = true
+		clusters = append(clusters, c)
 	}
-	return file.Clusters, errors.Join(faults...)
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return clusters, nil
+}
+
+// parseCluster reads one cluster. Unknown keys are refused; the name is given even then, for the message.
+func parseCluster(raw json.RawMessage) (ClusterConfig, []error) {
+	var c ClusterConfig
+	strict := json.NewDecoder(bytes.NewReader(raw))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&c); err != nil {
+		_ = json.Unmarshal(raw, &c) // Only for the name; the fault is told.
+		return c, []error{err}
+	}
+	return c, c.faults()
 }
 
 // faults lists what is wrong with a cluster's configuration.

@@ -1,0 +1,132 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+func TestParseClusters(t *testing.T) {
+	cases := map[string]struct {
+		file       string
+		want       []assignment.ClusterConfig
+		wantFaults []string
+	}{
+		"one with everything": {
+			file: `
+clusters:
+- name: prod
+  bootstrapServers: ["kafka-0.kafka:9093", "[fd00::1]:9093"]
+  tls: {caFile: /tls/ca.crt, certFile: /tls/tls.crt, keyFile: /tls/tls.key, serverName: kafka}
+  sasl: {mechanism: SCRAM-SHA-512, usernameFile: /sasl/user, passwordFile: /sasl/password}
+  allowedNamespaces: [shop]
+  allowedGroups: ["orders", "payments-*"]
+`,
+			want: []assignment.ClusterConfig{{
+				Name: "prod", BootstrapServers: []string{"kafka-0.kafka:9093", "[fd00::1]:9093"},
+				TLS:               &assignment.TLSConfig{CAFile: "/tls/ca.crt", CertFile: "/tls/tls.crt", KeyFile: "/tls/tls.key", ServerName: "kafka"},
+				SASL:              &assignment.SASLConfig{Mechanism: "SCRAM-SHA-512", UsernameFile: "/sasl/user", PasswordFile: "/sasl/password"},
+				AllowedNamespaces: []string{"shop"}, AllowedGroups: []string{"orders", "payments-*"},
+			}},
+		},
+		"one with little, as JSON": {
+			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"]}]}`,
+			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}}},
+		},
+		"TLS with all defaults": {
+			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"], "tls": {}}]}`,
+			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}, TLS: &assignment.TLSConfig{}}},
+		},
+		"no clusters":             {file: `clusters: []`},
+		"a value of another type": {file: `{clusters: [{name: a, bootstrapServers: "a:1"}]}`, wantFaults: []string{`cluster "a": json: cannot unmarshal string`}},
+		"an empty file":           {file: ``},
+		"no YAML":                 {file: `{`, wantFaults: []string{"must be YAML with the key clusters"}},
+		"an unknown key":          {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tsl: {}}]}`, wantFaults: []string{`cluster "a": json: unknown field "tsl"`}},
+		"a password in the open":  {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`, wantFaults: []string{`cluster "a": json: unknown field "password"`}},
+		"a key twice":             {file: "clusters: []\nclusters: []", wantFaults: []string{`key "clusters" already set in map`}},
+		"no name and no servers":  {file: `{clusters: [{}]}`, wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
+		"a name twice": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}, {name: a, bootstrapServers: ["a:1"]}]}`,
+			wantFaults: []string{`cluster "a": name must be there once`}},
+		"servers that are none": {file: `{clusters: [{name: a, bootstrapServers: [kafka, "kafka:0", "kafka:65536", "kafka:x", ":9092"]}]}`, wantFaults: []string{
+			`cluster "a": bootstrapServers[0]: "kafka" must be host:port`,
+			`cluster "a": bootstrapServers[1]: "kafka:0" must be host:port, with a port from 1 to 65535`,
+			`bootstrapServers[2]: "kafka:65536"`, `bootstrapServers[3]: "kafka:x"`, `bootstrapServers[4]: ":9092"`}},
+		"half a certificate": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tls: {certFile: x}}]}`,
+			wantFaults: []string{`cluster "a": tls: certFile and keyFile must both be set, or neither`}},
+		"SASL without anything": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
+			`cluster "a": sasl.mechanism: "GSSAPI" must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`,
+			`cluster "a": sasl.usernameFile must be set`, `cluster "a": sasl.passwordFile must be set`}},
+		"empty entries that would allow nothing": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], allowedNamespaces: [""], allowedGroups: ["x", ""]}]}`,
+			wantFaults: []string{`cluster "a": allowedNamespaces[0] must not be empty`, `cluster "a": allowedGroups[1] must not be empty`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := assignment.ParseClusters([]byte(c.file))
+			if len(c.wantFaults) == 0 {
+				if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+					t.Errorf("read wrongly: %v (-want +got):\n%s", err, diff)
+				}
+				return
+			}
+			for _, want := range c.wantFaults {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %v, should have %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestLoadClustersNamesTheFile(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "clusters.yaml")
+	if _, err := assignment.LoadClusters(missing); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("the error of a missing file is %v", err)
+	}
+	if err := os.WriteFile(missing, []byte(`{clusters: [{name: a}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := assignment.LoadClusters(missing); err == nil || !strings.Contains(err.Error(), missing+`: cluster "a": bootstrapServers`) {
+		t.Errorf("the error of a bad file is %v", err)
+	}
+	if err := os.WriteFile(missing, []byte(`{clusters: [{name: a, bootstrapServers: ["a:1"]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := assignment.LoadClusters(missing); err != nil || len(got) != 1 || got[0].Name != "a" {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+}
+
+func TestPermits(t *testing.T) {
+	closed := assignment.ClusterConfig{AllowedNamespaces: []string{"shop", "bank"}, AllowedGroups: []string{"orders", "payments-*"}}
+	cases := map[string]struct {
+		config           assignment.ClusterConfig
+		namespace, group string
+		want             bool
+	}{
+		"all where nothing is named":       {assignment.ClusterConfig{}, "any", "any", true},
+		"a named group":                    {closed, "shop", "orders", true},
+		"a group with a named beginning":   {closed, "bank", "payments-eu", true},
+		"the beginning itself":             {closed, "bank", "payments-", true},
+		"a group that only begins alike":   {closed, "shop", "orders-eu", false},
+		"a group with half the beginning":  {closed, "shop", "payments", false},
+		"another namespace":                {closed, "other", "orders", false},
+		"a namespace that begins alike":    {closed, "shop2", "orders", false},
+		"a star as all groups":             {assignment.ClusterConfig{AllowedGroups: []string{"*"}}, "any", "any", true},
+		"namespaces alone, with any group": {assignment.ClusterConfig{AllowedNamespaces: []string{"shop"}}, "shop", "any", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.config.Permits(c.namespace, c.group); got != c.want {
+				t.Errorf("Permits(%q, %q) is %v", c.namespace, c.group, got)
+			}
+		})
+	}
+}
