@@ -44,11 +44,12 @@ func ParseJVMFlags(flags []string) (JVM, error) {
 
 // flag reads one flag.
 func (p *flagParser) flag(flag string) {
-	if value, ok := strings.CutPrefix(flag, "-XX:"); ok {
-		if name, value, ok := strings.Cut(value, "="); ok {
+	if option, ok := strings.CutPrefix(flag, "-XX:"); ok {
+		name, value, hasValue := strings.Cut(option, "=")
+		if hasValue {
 			p.option(flag, name, value)
 		} else {
-			p.toggle(flag, value)
+			p.toggle(flag, name)
 		}
 		return
 	}

@@ -1,0 +1,244 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import (
+	"strings"
+	"testing"
+)
+
+const minuteMs = 60_000
+
+func TestInstances(t *testing.T) {
+	window := func(kind StoreKind, retention, interval int64) Store {
+		return Store{Kind: kind, RetentionMs: Known(retention, Spec), SegmentIntervalMs: Known(interval, Spec)}
+	}
+	cases := map[string]struct {
+		store Store
+		want  int64
+	}{
+		"a key-value store":                       {store: Store{Kind: KeyValue}, want: 1},
+		"a timestamped store":                     {store: Store{Kind: TimestampedKeyValue}, want: 1},
+		"a versioned store has logical segments":  {store: window(Versioned, 24*60*minuteMs, 0), want: 1},
+		"a window of an hour":                     {store: window(Window, 60*minuteMs, 0), want: 3},
+		"a window of a day":                       {store: window(Window, 24*60*minuteMs, 0), want: 3},
+		"a window of two minutes":                 {store: window(Window, 2*minuteMs, 0), want: 3},
+		"between one and two minutes":             {store: window(Window, 90_000, 0), want: 3},
+		"a window of a minute":                    {store: window(Window, minuteMs, 0), want: 2},
+		"a window of a second":                    {store: window(Window, 1000, 0), want: 2},
+		"a retention that is not known":           {store: window(Window, 0, 0), want: 3},
+		"an interval of its own":                  {store: window(Window, 60*minuteMs, minuteMs), want: 61},
+		"an absurd interval":                      {store: window(Window, 1<<62, 1), want: maxSegments},
+		"a session store":                         {store: window(Session, 60*minuteMs, 0), want: 3},
+		"a side of a stream-stream join":          {store: window(JoinWindow, 60*minuteMs, 0), want: 3},
+		"the shared list of an outer join":        {store: Store{Kind: OuterJoinList}, want: 1},
+		"emit on close":                           {store: window(TimeOrderedWindow, 60*minuteMs, 0), want: 3},
+		"the subscriptions of a foreign-key join": {store: Store{Kind: ForeignKeySubscription}, want: 1},
+		"the buffer of a join with grace":         {store: Store{Kind: TimeOrderedBuffer}, want: 1},
+		"suppress is on the heap":                 {store: Store{Kind: Suppress}, want: 0},
+		"an in-memory store":                      {store: Store{Kind: Window, InMemory: true}, want: 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.store.Instances(); got != c.want {
+				t.Errorf("%d instances, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnOuterStreamJoinOpensSevenInstances(t *testing.T) {
+	side := Store{Kind: JoinWindow, RetentionMs: Known(int64(60*minuteMs), Spec)}
+	join := Subtopology{Stores: []Store{side, side, {Kind: OuterJoinList}}}
+	if got := instances(join); got != 7 {
+		t.Errorf("%d instances, want 2 x 3 + 1", got)
+	}
+}
+
+func TestStoreLinesAsShipped(t *testing.T) {
+	load := onlyCap(1, 4, 6)
+	store := func(s ...Store) func(*Workload) { return func(w *Workload) { w.Subtopologies[0].Stores = s } }
+	sized := Store{Kind: KeyValue, Size: Known(48_000_000*Bytes(1), Measured)}
+	window := Store{Kind: Window, RetentionMs: Known(int64(60*minuteMs), Spec)}
+	records := func(w *Workload) { w.Records.Average = Known(Bytes(120), Measured) }
+	inMemory := func(w *Workload) { w.StateDir.InMemory = true }
+	global := func(w *Workload) { w.GlobalStores = []Store{{Kind: KeyValue}} }
+	runLineCases(t, map[string]lineCase{
+		"a block cache of 50 MiB an instance":           {w: keyValueApp(8), load: load, region: RegionBlockCache, want: 6 * 50 * MiB, wantFrom: Default},
+		"three write buffers of 16 MiB an instance":     {w: keyValueApp(8), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantFrom: Default},
+		"and the offsets column family from 4.3 on":     {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * 51 * MiB, wantFrom: Default},
+		"each live segment is an instance":              {w: with(keyValueApp(8), store(window)), load: load, region: RegionBlockCache, want: 18 * 50 * MiB, wantFrom: Default},
+		"global stores come on top":                     {w: with(keyValueApp(8), global), load: load, region: RegionBlockCache, want: 7 * 50 * MiB, wantFrom: Default},
+		"fixed cost with one column family":             {w: with(keyValueApp(8), store(Store{})), load: load, region: RegionStoreFixed, want: 6 * 171_000, wantFrom: Spec},
+		"fixed cost with two":                           {w: keyValueApp(8), load: load, region: RegionStoreFixed, want: 6 * 226_000, wantFrom: Spec},
+		"fixed cost with the offsets":                   {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionStoreFixed, want: 6 * 288_000, wantFrom: Spec},
+		"index and filter blocks grow with the data":    {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantFrom: Measured},
+		"those of stores of no known size are not seen": {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
+		"compactions read ahead from 4.0 on":            {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
+		"and do not before":                             {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
+		"a state directory in memory counts in full":    {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
+		"one on a disk does not":                        {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
+		"no stores, no RocksDB":                         {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
+	})
+}
+
+// 400,000 keys of 120 B reported 726,163 B of table readers.
+func TestTableReadersAreNotBelowWhatWasMeasured(t *testing.T) {
+	w := keyValueApp(1)
+	w.Records.Average = Known(Bytes(120), Measured)
+	w.Subtopologies[0].Stores[0].Size = Known(Bytes(400_000*120), Measured)
+	got := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), GiB).line(RegionTableReaders).Bound
+	if got < 726_163 || got > 3*726_163 {
+		t.Errorf("table readers of %d, measured 726163", got)
+	}
+}
+
+// boundedRun is the application that was measured: Kafka Streams 4.4.0, 12 tasks with 3 stores each, a heap of 256 MiB, a limit of 760.
+func boundedRun() Workload {
+	w := release(4, 4, 0)
+	store := Store{Kind: TimestampedKeyValue, Caching: true}
+	w.Subtopologies = []Subtopology{{ID: "0", Tasks: 12, InputPartitions: 1, Stores: []Store{store, store, store}}}
+	w.Records.Average = Known(1000*Bytes(1), Measured)
+	w.Bounded = true
+	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(240*MiB, App), Known(100*MiB, App)
+	w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(256*MiB, App)
+	return w
+}
+
+func TestBoundIsNotBelowTheMeasuredPeaks(t *testing.T) {
+	cases := map[string]struct {
+		tasks int
+		peak  Bytes
+	}{
+		"three pods, 4 tasks each":                {tasks: 4, peak: 673 * MiB},
+		"one lost, 7 tasks each, while restoring": {tasks: 7, peak: 715 * MiB},
+		"two lost, all 12 tasks":                  {tasks: 12, peak: 747 * MiB},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := PlanFor(boundedRun(), onlyCap(1, c.tasks, c.tasks), DefaultPolicy(), 760*MiB)
+			resident := plan.Bound - plan.line(RegionPageCache).Bound // the page cache is not resident memory of the process
+			if resident < c.peak {
+				t.Errorf("bound %v, measured %v", resident, c.peak)
+			}
+			rocksDB := plan.line(RegionBlockCache).Bound + plan.line(RegionRocksDBOverhead).Bound + plan.line(RegionMemtables).Bound
+			if want := 312*MiB + 50*MiB; rocksDB != want {
+				t.Errorf("RocksDB %v, want 1.30 x 240 + 0.5 x 100 = %v", rocksDB, want)
+			}
+			if got, want := plan.line(RegionStoreFixed).Bound, Bytes(3*c.tasks*288_000); got != want {
+				t.Errorf("instances %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Unchanged, the same application was killed under plain updates in 760 MiB.
+func TestTheSameRunAsShippedDoesNotFit(t *testing.T) {
+	w := boundedRun()
+	w.Bounded = false
+	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 760*MiB)
+	if plan.Verdict != LimitTooSmall {
+		t.Errorf("verdict %v, want LimitTooSmall", plan.Verdict)
+	}
+	if got, want := plan.line(RegionBlockCache).Bound+plan.line(RegionMemtables).Bound, 12*101*MiB; got != want {
+		t.Errorf("caches and memtables %v, want %v", got, want)
+	}
+}
+
+func TestTheSharedCacheTakesWhatIsLeft(t *testing.T) {
+	w := boundedRun()
+	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Fact[Bytes]{}, Fact[Bytes]{}
+	w.JVM = NewJVM()
+	w.JVM.HeapMode = HeapPlanned
+	load := onlyCap(1, 4, 4)
+	least := Need(w, load, DefaultPolicy())
+	before := Bytes(0)
+	for limit := least; limit < 4*GiB; limit += 128 * MiB {
+		plan := PlanFor(w, load, DefaultPolicy(), limit)
+		cache := plan.line(RegionBlockCache).Bound
+		if cache < before {
+			t.Errorf("a limit of %v leaves a cache of %v, less than %v before", limit, cache, before)
+		}
+		if most := 12 * 98 * MiB; cache > most {
+			t.Errorf("cache of %v is more than the stores could use (%v)", cache, most)
+		}
+		before = cache
+	}
+	if before != 12*98*MiB {
+		t.Errorf("with room enough the cache is %v, want all that the stores could use", before)
+	}
+}
+
+func TestBoundedConfigs(t *testing.T) {
+	values := func(p Plan) string {
+		var all []string
+		for _, c := range p.Configs {
+			if c.Kind == Property {
+				all = append(all, c.Name+"="+c.Value)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	t.Run("the arena block is sized for all tasks, not for this load", func(t *testing.T) {
+		// (100 MiB - 36 x 0.25 MiB) / (4 x 72 column families) = 331,320 B, in steps of 4 KiB
+		want := "rocksdb.cache.bytes=251658240 rocksdb.write.buffer.manager.bytes=104857600 rocksdb.arena.block.bytes=327680"
+		for _, tasks := range []int{1, 4, 12} {
+			if got := values(PlanFor(boundedRun(), onlyCap(1, tasks, tasks), DefaultPolicy(), 760*MiB)); got != want {
+				t.Errorf("%d tasks: %s, want %s", tasks, got, want)
+			}
+		}
+	})
+	t.Run("nothing is configured that is not bounded", func(t *testing.T) {
+		w := boundedRun()
+		w.Bounded = false
+		if got := values(PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 760*MiB)); got != "" {
+			t.Errorf("properties %s, want none", got)
+		}
+	})
+}
+
+func TestSmallestCacheHoldsUsableMemtables(t *testing.T) {
+	cases := map[string]struct {
+		version   func(*Workload)
+		instances int
+		want      Bytes
+	}{
+		"few stores: the cache's own floor":                  {version: version(4, 4, 0), instances: 3, want: 32 * MiB},
+		"from 4.3 on 0.5 MiB of memtables an instance":       {version: version(4, 4, 0), instances: 100, want: 125 * MiB},
+		"before, the smallest arenas of two column families": {version: version(4, 2, 1), instances: 400, want: 125 * MiB},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := with(keyValueApp(c.instances), c.version)
+			w.Bounded = true
+			p := newPlanner(&w, onlyCap(1, c.instances, c.instances), DefaultPolicy())
+			if got := p.limits().least.capacity; got != c.want {
+				t.Errorf("smallest cache %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestArenaBlock(t *testing.T) {
+	cases := map[string]struct {
+		stores    int
+		memtables Bytes
+		want      Bytes
+	}{
+		"100 stores on 64 MiB: 160 KiB gave no flush storm": {stores: 100, memtables: 64 * MiB, want: 160 * KiB},
+		"400 stores on 64 MiB":                              {stores: 400, memtables: 64 * MiB, want: 40 * KiB},
+		"few stores: RocksDB's own block":                   {stores: 1, memtables: 64 * MiB, want: 1 * MiB},
+		"too many: the floor":                               {stores: 10_000, memtables: 64 * MiB, want: 16 * KiB},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := keyValueApp(c.stores)
+			w.Subtopologies[0].Stores[0].Kind = KeyValue
+			p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+			if got := p.arenaBlock(c.memtables); got != c.want {
+				t.Errorf("arena block %v, want %v", got, c.want)
+			}
+		})
+	}
+}
