@@ -59,7 +59,9 @@ func captureClassic(t *testing.T, name string, app *kafkatest.RunningApplication
 	})
 }
 
-func captureStreams(t *testing.T, name string, app *kafkatest.RunningApplication, version int16, topology bool, processes []*kafkatest.Process) {
+func captureStreams(
+	t *testing.T, name string, app *kafkatest.RunningApplication, version int16, topology bool, processes []*kafkatest.Process,
+) {
 	t.Helper()
 	if !*update {
 		return

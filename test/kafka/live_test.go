@@ -92,15 +92,20 @@ func TestStreamsGroup(t *testing.T) {
 		check(t, app, processes[:2])
 		captureStreams(t, "streams-after-kill", app, 1, false, processes[:2])
 	})
-	t.Run("has standbys", func(t *testing.T) {
+	t.Run("has standbys and stops an instance", func(t *testing.T) {
 		app := newApplication(t, broker, kafkatest.Application{ID: "shop-standby", Protocol: kafkatest.Streams, StandbyReplicas: 1})
-		processes := startInstances(t, app, kafkatest.Instance{Name: "shop-0"}, kafkatest.Instance{Name: "shop-1"}, kafkatest.Instance{Name: "shop-2"})
+		processes := startInstances(t, app, kafkatest.Instance{Name: "shop-0"},
+			kafkatest.Instance{Name: "shop-1"}, kafkatest.Instance{Name: "shop-2"})
 		app.WaitStable(t, processes...)
 		group := check(t, app, processes)
 		if group.Standbys == nil || *group.Standbys != 1 {
 			t.Errorf("standbys = %v, want 1", group.Standbys)
 		}
 		captureStreams(t, "streams-standby", app, 1, false, processes)
+
+		processes[2].Stop(t)
+		app.WaitStable(t, processes[:2]...)
+		check(t, app, processes[:2])
 	})
 }
 

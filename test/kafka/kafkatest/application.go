@@ -55,17 +55,17 @@ type RunningApplication struct {
 }
 
 // CreateApplication creates the application's input topics and, with the streams protocol, the configs of its group.
-func (b *Broker) CreateApplication(t testing.TB, app Application) *RunningApplication {
-	t.Helper()
+func (b *Broker) CreateApplication(tb testing.TB, app Application) *RunningApplication {
+	tb.Helper()
 	a := &RunningApplication{Application: app, broker: b}
 	admin := kadm.NewClient(b.client)
 	for topic, partitions := range a.topics() {
-		if _, err := admin.CreateTopic(t.Context(), partitions, 1, nil, topic); err != nil {
-			t.Fatalf("create topic %s: %v", topic, err)
+		if _, err := admin.CreateTopic(tb.Context(), partitions, 1, nil, topic); err != nil {
+			tb.Fatalf("create topic %s: %v", topic, err)
 		}
 	}
 	if app.Protocol == Streams {
-		a.configureGroup(t)
+		a.configureGroup(tb)
 	}
 	return a
 }
@@ -85,24 +85,24 @@ func (a *RunningApplication) topics() map[string]int32 {
 	}
 }
 
-func (a *RunningApplication) configureGroup(t testing.TB) {
-	t.Helper()
+func (a *RunningApplication) configureGroup(tb testing.TB) {
+	tb.Helper()
 	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
 	config.Name = "streams.num.standby.replicas"
-	config.Value = kmsg.StringPtr(strconv.Itoa(a.StandbyReplicas))
+	config.Value = new(strconv.Itoa(a.StandbyReplicas))
 	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
 	resource.ResourceType = kmsg.ConfigResourceTypeGroupConfig
 	resource.ResourceName = a.ID
 	resource.Configs = append(resource.Configs, config)
 	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	request.Resources = append(request.Resources, resource)
-	response, err := request.RequestWith(t.Context(), a.broker.client)
+	response, err := request.RequestWith(tb.Context(), a.broker.client)
 	if err != nil {
-		t.Fatalf("configs of group %s: %v", a.ID, err)
+		tb.Fatalf("configs of group %s: %v", a.ID, err)
 	}
 	for _, answer := range response.Resources {
 		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-			t.Fatalf("configs of group %s: %v", a.ID, err)
+			tb.Fatalf("configs of group %s: %v", a.ID, err)
 		}
 	}
 }
@@ -139,8 +139,8 @@ func (a *RunningApplication) configs(instance Instance, stateDir string) map[str
 }
 
 // Produce writes the number of records, spread over the input topics and their partitions, with as many distinct keys.
-func (a *RunningApplication) Produce(t testing.TB, records int) {
-	t.Helper()
+func (a *RunningApplication) Produce(tb testing.TB, records int) {
+	tb.Helper()
 	var batch []*kgo.Record
 	for topic, partitions := range a.topics() {
 		for i := range records {
@@ -152,7 +152,7 @@ func (a *RunningApplication) Produce(t testing.TB, records int) {
 			})
 		}
 	}
-	if err := a.broker.client.ProduceSync(t.Context(), batch...).FirstErr(); err != nil {
-		t.Fatalf("produce %d records to the topics of %s: %v", records, a.ID, err)
+	if err := a.broker.client.ProduceSync(tb.Context(), batch...).FirstErr(); err != nil {
+		tb.Fatalf("produce %d records to the topics of %s: %v", records, a.ID, err)
 	}
 }

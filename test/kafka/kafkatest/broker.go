@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -34,48 +33,43 @@ const clusterID = "c3RyZWFtd2Vpci10ZXN0cw"
 
 // TopologyDescriptions is a line for StartBroker with which the broker stores the topologies that instances send it
 // (KIP-1331; Kafka has none by default), so that StreamsGroupDescribe 1 can return them.
-const TopologyDescriptions = "group.streams.topology.description.plugin.class=org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+const TopologyDescriptions = "group.streams.topology.description.plugin.class=" +
+	"org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 
 // StartBroker starts a broker with empty storage and returns when it serves. It ends with the test. The lines
 // (key=value) are added to its configuration.
-func StartBroker(t testing.TB, lines ...string) *Broker {
-	t.Helper()
-	require(t)
-	classes := classPath(t)
-	b := &Broker{network: newNetwork(t)}
+func StartBroker(tb testing.TB, lines ...string) *Broker {
+	tb.Helper()
+	require(tb)
+	classes := classPath(tb)
+	b := &Broker{network: newNetwork(tb)}
 	bridge := b.network.address(1).String()
-	b.Bootstrap = freeAddress(t, "127.0.0.1")
-	b.instanceBootstrap = freeAddress(t, bridge)
+	b.Bootstrap = freeAddress(tb, "127.0.0.1")
+	b.instanceBootstrap = freeAddress(tb, bridge)
 
-	folder := t.TempDir()
+	folder := tb.TempDir()
 	properties := filepath.Join(folder, "server.properties")
-	text := b.properties(filepath.Join(folder, "storage"), freeAddress(t, "127.0.0.1")) + strings.Join(lines, "\n")
+	text := b.properties(filepath.Join(folder, "storage"), freeAddress(tb, "127.0.0.1")) + strings.Join(lines, "\n")
 	if err := os.WriteFile(properties, []byte(text), 0o600); err != nil {
-		t.Fatalf("configuration of the broker: %v", err)
+		tb.Fatalf("configuration of the broker: %v", err)
 	}
 	argv := java(classes, "512m", "dev.streamweir.kafkatest.Broker", properties, clusterID)
-	b.child = startChild(t, "broker", false, nil, argv...)
-	b.connect(t)
-	Eventually(t, "the broker serves", func(ctx context.Context) error {
+	b.child = startChild(tb, "broker", false, nil, argv...)
+	b.connect(tb)
+	Eventually(tb, "the broker serves", func(ctx context.Context) error {
 		return errors.Join(b.child.failure(), b.client.Ping(ctx))
 	})
 	return b
 }
 
-// Stop ends the broker at once, as when its node is lost.
-func (b *Broker) Stop(t testing.TB) {
-	t.Helper()
-	b.child.signal(t, syscall.SIGKILL)
-}
-
-func (b *Broker) connect(t testing.TB) {
-	t.Helper()
+func (b *Broker) connect(tb testing.TB) {
+	tb.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
-		t.Fatalf("client of the broker: %v", err)
+		tb.Fatalf("client of the broker: %v", err)
 	}
 	b.client = client
-	t.Cleanup(client.Close)
+	tb.Cleanup(client.Close)
 }
 
 // properties is the broker's configuration: one node, short timeouts so that a killed instance is missed after seconds
@@ -130,11 +124,11 @@ func java(classPath, heap, class string, args ...string) []string {
 }
 
 // freeAddress is host:port with a port that is free at the moment.
-func freeAddress(t testing.TB, host string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+func freeAddress(tb testing.TB, host string) string {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		t.Fatalf("free port on %s: %v", host, err)
+		tb.Fatalf("free port on %s: %v", host, err)
 	}
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()

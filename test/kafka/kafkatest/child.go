@@ -4,6 +4,8 @@
 package kafkatest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +20,9 @@ import (
 // logTail is how many of the last lines of a process's log a failed test shows.
 const logTail = 60
 
+// errEnded stands for the end of a process with exit code 0.
+var errEnded = errors.New("exit code 0")
+
 // child is a Java process that ends with the test.
 type child struct {
 	name  string
@@ -31,14 +36,14 @@ type child struct {
 
 // startChild starts a command whose standard error goes to a log, and whose standard output goes to stdout, or to the
 // log if that is nil.
-func startChild(t testing.TB, name string, ownNetwork bool, stdout io.Writer, argv ...string) *child {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name+".log")
+func startChild(tb testing.TB, name string, ownNetwork bool, stdout io.Writer, argv ...string) *child {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), name+".log")
 	log, err := os.Create(path)
 	if err != nil {
-		t.Fatalf("log of %s: %v", name, err)
+		tb.Fatalf("log of %s: %v", name, err)
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.CommandContext(tb.Context(), argv[0], argv[1:]...)
 	cmd.SysProcAttr = attributes(ownNetwork)
 	cmd.Stderr, cmd.Stdout = log, log
 	if stdout != nil {
@@ -46,15 +51,15 @@ func startChild(t testing.TB, name string, ownNetwork bool, stdout io.Writer, ar
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatalf("standard input of %s: %v", name, err)
+		tb.Fatalf("standard input of %s: %v", name, err)
 	}
 	c := &child{name: name, log: path, stdin: stdin, cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go c.run(log, started)
 	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", name, err)
+		tb.Fatalf("start %s: %v", name, err)
 	}
-	t.Cleanup(func() { c.end(t) })
+	tb.Cleanup(func() { c.end(tb) })
 	return c
 }
 
@@ -75,11 +80,11 @@ func (c *child) run(log *os.File, started chan<- error) {
 }
 
 // signal sends the signal unless the process has ended, and waits for its end.
-func (c *child) signal(t testing.TB, signal syscall.Signal) {
-	t.Helper()
+func (c *child) signal(tb testing.TB, signal syscall.Signal) {
+	tb.Helper()
 	if !c.ended() {
-		if err := c.cmd.Process.Signal(signal); err != nil && !c.ended() {
-			t.Errorf("signal %s to %s: %v", signal, c.name, err)
+		if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			tb.Errorf("signal %s to %s: %v", signal, c.name, err)
 		}
 	}
 	<-c.done
@@ -99,15 +104,15 @@ func (c *child) failure() error {
 	if !c.ended() {
 		return nil
 	}
-	return fmt.Errorf("%s has ended (%v)", c.name, c.err)
+	return fmt.Errorf("%s has ended: %w", c.name, cmp.Or(c.err, errEnded))
 }
 
-func (c *child) end(t testing.TB) {
-	t.Helper()
-	if t.Failed() {
-		t.Logf("log of %s, the last %d lines:\n%s", c.name, logTail, tail(c.log, logTail))
+func (c *child) end(tb testing.TB) {
+	tb.Helper()
+	if tb.Failed() {
+		tb.Logf("log of %s, the last %d lines:\n%s", c.name, logTail, tail(c.log, logTail))
 	}
-	c.signal(t, syscall.SIGKILL)
+	c.signal(tb, syscall.SIGKILL)
 	_ = c.stdin.Close()
 }
 

@@ -17,17 +17,17 @@ import (
 
 // WaitStable waits until the application runs on exactly these processes: the broker calls the group stable and knows
 // all their stream threads and no others, each task is active on one of them, and there are as many standbys as wanted.
-func (a *RunningApplication) WaitStable(t testing.TB, processes ...*Process) {
-	t.Helper()
-	a.WaitCopies(t, a.Tasks()*min(a.StandbyReplicas, len(processes)-1), processes...)
+func (a *RunningApplication) WaitStable(tb testing.TB, processes ...*Process) {
+	tb.Helper()
+	a.WaitCopies(tb, a.Tasks()*min(a.StandbyReplicas, len(processes)-1), processes...)
 }
 
 // WaitCopies is WaitStable with the number of copies, that is standbys and warm-ups, that the processes are to have
 // together.
-func (a *RunningApplication) WaitCopies(t testing.TB, copies int, processes ...*Process) {
-	t.Helper()
+func (a *RunningApplication) WaitCopies(tb testing.TB, copies int, processes ...*Process) {
+	tb.Helper()
 	what := fmt.Sprintf("%s (%s) is stable on %d instances with %d copies", a.ID, a.Protocol, len(processes), copies)
-	Eventually(t, what, func(ctx context.Context) error { return a.stable(ctx, copies, processes) })
+	Eventually(tb, what, func(ctx context.Context) error { return a.stable(ctx, copies, processes) })
 }
 
 func (a *RunningApplication) stable(ctx context.Context, copies int, processes []*Process) error {
@@ -141,7 +141,9 @@ func (a *RunningApplication) DescribeGroups(ctx context.Context) (*kmsg.Describe
 
 // DescribeStreamsGroup asks for a streams group (KIP-1071), version 0 or 1, the latter with or without the topology's
 // description (KIP-1331). It returns the answer, and its body's bytes as the broker sent them.
-func (a *RunningApplication) DescribeStreamsGroup(ctx context.Context, version int16, topology bool) (*kmsg.StreamsGroupDescribeResponse, []byte, error) {
+func (a *RunningApplication) DescribeStreamsGroup(
+	ctx context.Context, version int16, topology bool,
+) (*kmsg.StreamsGroupDescribeResponse, []byte, error) {
 	request := kmsg.NewPtrStreamsGroupDescribeRequest()
 	request.SetVersion(version)
 	request.Groups = []string{a.ID}

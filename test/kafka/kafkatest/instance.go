@@ -5,7 +5,6 @@ package kafkatest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,47 +58,42 @@ const heap = "96m"
 const intoNetwork = `read -r address && ip link set lo up && ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"`
 
 // StartInstance starts an instance and returns at once; see WaitStable. It ends with the test.
-func (a *RunningApplication) StartInstance(t testing.TB, instance Instance) *Process {
-	t.Helper()
-	configs := a.configs(instance, t.TempDir())
+func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Process {
+	tb.Helper()
+	configs := a.configs(instance, tb.TempDir())
 	args := make([]string, 0, len(configs))
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
 		args = append(args, key+"="+configs[key])
 	}
-	argv := append([]string{"sh", "-c", intoNetwork, "sh"}, java(classPath(t), heap, "dev.streamweir.kafkatest.App", args...)...)
+	argv := append([]string{"sh", "-c", intoNetwork, "sh"}, java(classPath(tb), heap, "dev.streamweir.kafkatest.App", args...)...)
 	p := &Process{
 		Name: instance.Name, Static: configs["group.instance.id"] != "",
 		threads: max(1, instance.Threads), output: &output{},
 	}
-	p.child = startChild(t, instance.Name, true, p.output, argv...)
-	p.Address = a.broker.network.attach(t, p.child.pid)
+	p.child = startChild(tb, instance.Name, true, p.output, argv...)
+	p.Address = a.broker.network.attach(tb, p.child.pid)
 	if _, err := fmt.Fprintf(p.child.stdin, "%s/24\n", p.Address); err != nil {
-		t.Fatalf("address of %s: %v", p.Name, err)
+		tb.Fatalf("address of %s: %v", p.Name, err)
 	}
 	return p
 }
 
 // Kill ends the instance at once (SIGKILL), as the kernel does when its container is out of memory.
-func (p *Process) Kill(t testing.TB) {
-	t.Helper()
-	p.child.signal(t, syscall.SIGKILL)
+func (p *Process) Kill(tb testing.TB) {
+	tb.Helper()
+	p.child.signal(tb, syscall.SIGKILL)
 }
 
 // Stop ends the instance in order (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
-func (p *Process) Stop(t testing.TB) {
-	t.Helper()
-	p.child.signal(t, syscall.SIGTERM)
+func (p *Process) Stop(tb testing.TB) {
+	tb.Helper()
+	p.child.signal(tb, syscall.SIGTERM)
 }
 
 // Report is the instance's latest report, empty if there is none yet.
 func (p *Process) Report() Report { return p.output.latest() }
 
-// WaitRunning waits until the instance is RUNNING and has a task.
-func (p *Process) WaitRunning(t testing.TB) {
-	t.Helper()
-	Eventually(t, p.Name+" runs a task", func(context.Context) error { return p.running() })
-}
-
+// running is an error unless the instance is RUNNING and has a task.
 func (p *Process) running() error {
 	if err := p.child.failure(); err != nil {
 		return err

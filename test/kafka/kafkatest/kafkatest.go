@@ -35,8 +35,8 @@ const KafkaVersion = "4.4.0"
 const exitUnavailable = 69
 
 // require ends the test, by a skip or in CI by a failure, unless this machine can run the broker and the instances.
-func require(t testing.TB) {
-	t.Helper()
+func require(tb testing.TB) {
+	tb.Helper()
 	var missing []string
 	if runtime.GOOS != "linux" {
 		missing = append(missing, "Linux (network namespaces)")
@@ -44,24 +44,24 @@ func require(t testing.TB) {
 	if os.Geteuid() != 0 {
 		missing = append(missing, "root (to make network namespaces)")
 	}
-	for tool, use := range map[string]string{"java": "Java 17", "ip": "iproute2", "bash": "bash"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing = append(missing, use+" (no \""+tool+"\" on the PATH)")
+	for _, tool := range []struct{ command, name string }{{"java", "Java 17"}, {"ip", "iproute2"}, {"bash", "bash"}} {
+		if _, err := exec.LookPath(tool.command); err != nil {
+			missing = append(missing, tool.name+" (no \""+tool.command+"\" on the PATH)")
 		}
 	}
 	if len(missing) > 0 {
-		unavailable(t, strings.Join(missing, ", "))
+		unavailable(tb, strings.Join(missing, ", "))
 	}
 }
 
 // unavailable skips the test, or fails it in CI, because the machine lacks something.
-func unavailable(t testing.TB, what string) {
-	t.Helper()
+func unavailable(tb testing.TB, what string) {
+	tb.Helper()
 	const text = "a test with a real Kafka broker cannot run here: missing: %s"
 	if os.Getenv("CI") == "true" {
-		t.Fatalf(text, what)
+		tb.Fatalf(text, what)
 	}
-	t.Skipf(text, what)
+	tb.Skipf(text, what)
 }
 
 var build = sync.OnceValues(func() (string, error) {
@@ -88,15 +88,15 @@ func (e *buildError) Error() string { return e.err.Error() + ": " + e.output }
 func (e *buildError) Unwrap() error { return e.err }
 
 // classPath builds the Java side if the cache lacks it, and returns its class path.
-func classPath(t testing.TB) string {
-	t.Helper()
+func classPath(tb testing.TB) string {
+	tb.Helper()
 	folder, err := build()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == exitUnavailable {
-		unavailable(t, err.Error())
+		unavailable(tb, err.Error())
 	}
 	if err != nil {
-		t.Fatalf("test/kafka/build.sh: %v", err)
+		tb.Fatalf("test/kafka/build.sh: %v", err)
 	}
 	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*")
 }

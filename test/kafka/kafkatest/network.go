@@ -4,6 +4,7 @@
 package kafkatest
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,7 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
+
+// ipTimeout bounds one call of iproute2, which takes milliseconds.
+const ipTimeout = 10 * time.Second
 
 // network is a bridge in 10.231.N.0/24 of this machine, with the broker at .1 and the instances from .2 on.
 type network struct {
@@ -23,56 +28,56 @@ type network struct {
 //
 // The number is held by a lock on a file, which the kernel drops when the process ends, so whoever gets it may remove
 // a bridge that a killed process left.
-func newNetwork(t testing.TB) *network {
-	t.Helper()
+func newNetwork(tb testing.TB) *network {
+	tb.Helper()
 	for number := range 256 {
 		path := filepath.Join(os.TempDir(), fmt.Sprintf("streamweir-kafkatest-%d.lock", number))
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
-			t.Fatalf("lock of network 10.231.%d.0/24: %v", number, err)
+			tb.Fatalf("lock of network 10.231.%d.0/24: %v", number, err)
 		}
 		if err := tryLock(file); err != nil {
 			_ = file.Close()
 			continue
 		}
-		t.Cleanup(func() { _ = file.Close() })
+		tb.Cleanup(func() { _ = file.Close() })
 		n := &network{number: byte(number), next: 2}
-		n.create(t)
+		n.create(tb)
 		return n
 	}
-	t.Fatal("all 256 networks 10.231.N.0/24 are held by other test processes")
+	tb.Fatal("all 256 networks 10.231.N.0/24 are held by other test processes")
 	return nil
 }
 
-func (n *network) create(t testing.TB) {
-	t.Helper()
+func (n *network) create(tb testing.TB) {
+	tb.Helper()
 	_, _ = ip("link", "delete", n.bridge())
 	if out, err := ip("link", "add", n.bridge(), "type", "bridge"); err != nil {
-		unavailable(t, fmt.Sprintf("the right to make a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
+		unavailable(tb, fmt.Sprintf("the right to make a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if out, err := ip("link", "delete", n.bridge()); err != nil {
-			t.Errorf("remove the bridge %s: %v: %s", n.bridge(), err, out)
+			tb.Errorf("remove the bridge %s: %v: %s", n.bridge(), err, out)
 		}
 	})
-	mustIP(t, "address", "add", n.prefix(1), "dev", n.bridge())
-	mustIP(t, "link", "set", n.bridge(), "up")
+	mustIP(tb, "address", "add", n.prefix(1), "dev", n.bridge())
+	mustIP(tb, "link", "set", n.bridge(), "up")
 }
 
 // attach gives the process, which must be in a network namespace of its own and nothing else in it yet, an interface
 // eth0 on the bridge, and returns the address that is to be set on it.
-func (n *network) attach(t testing.TB, pid int) netip.Addr {
-	t.Helper()
+func (n *network) attach(tb testing.TB, pid int) netip.Addr {
+	tb.Helper()
 	host := n.next
 	if host == 255 {
-		t.Fatalf("network 10.231.%d.0/24 is full", n.number)
+		tb.Fatalf("network 10.231.%d.0/24 is full", n.number)
 	}
 	n.next++
 	outer := fmt.Sprintf("swv%dn%d", n.number, host)
 	_, _ = ip("link", "delete", outer) // the kernel takes down the namespace of an ended process some time later
-	mustIP(t, "link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid))
-	mustIP(t, "link", "set", outer, "master", n.bridge(), "up")
-	t.Cleanup(func() { _, _ = ip("link", "delete", outer) })
+	mustIP(tb, "link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid))
+	mustIP(tb, "link", "set", outer, "master", n.bridge(), "up")
+	tb.Cleanup(func() { _, _ = ip("link", "delete", outer) })
 	return n.address(host)
 }
 
@@ -84,14 +89,17 @@ func (n *network) address(host byte) netip.Addr {
 
 func (n *network) prefix(host byte) string { return n.address(host).String() + "/24" }
 
+// ip runs iproute2. It has a context of its own, as clean-ups run after that of the test has ended.
 func ip(args ...string) (string, error) {
-	out, err := exec.Command("ip", args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), ipTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-func mustIP(t testing.TB, args ...string) {
-	t.Helper()
+func mustIP(tb testing.TB, args ...string) {
+	tb.Helper()
 	if out, err := ip(args...); err != nil {
-		t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+		tb.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }

@@ -18,9 +18,9 @@ const (
 
 // Eventually calls check every tenth of a second until it returns nil, and fails the test with its last error if that
 // takes more than two minutes.
-func Eventually(t testing.TB, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func Eventually(tb testing.TB, what string, check func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -31,7 +31,7 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not so after %s: %v", what, patience, err)
+			tb.Fatalf("%s: not so after %s: %v", what, patience, err)
 		case <-tick.C:
 		}
 	}

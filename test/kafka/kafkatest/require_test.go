@@ -1,0 +1,99 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kafkatest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder is a testing.TB that keeps how a test was ended instead of ending it.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.failed = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// run calls f, which may end its goroutine as a test does.
+func (r *recorder) run(f func(testing.TB)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(r)
+	}()
+	<-done
+}
+
+func TestMissingToolsSkipTheTestButFailItInCI(t *testing.T) {
+	cases := map[string]struct {
+		ci                     string
+		wantSkipped, wantFails bool
+	}{
+		"on a developer's machine": {wantSkipped: true},
+		"in CI":                    {ci: "true", wantFails: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CI", c.ci)
+			t.Setenv("PATH", t.TempDir())
+			var r recorder
+			r.run(require)
+			if got := r.skipped != ""; got != c.wantSkipped {
+				t.Errorf("skipped: %q, want %t", r.skipped, c.wantSkipped)
+			}
+			if got := r.failed != ""; got != c.wantFails {
+				t.Errorf("failed: %q, want %t", r.failed, c.wantFails)
+			}
+			for _, tool := range []string{`Java 17 (no "java" on the PATH)`, `iproute2 (no "ip" on the PATH)`} {
+				if !strings.Contains(r.skipped+r.failed, tool) {
+					t.Errorf("%q does not name %s", r.skipped+r.failed, tool)
+				}
+			}
+		})
+	}
+}
+
+func TestModuleRoot(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "test", "kafka", "build.sh")); err != nil {
+		t.Errorf("the module's root is said to be %s: %v", root, err)
+	}
+	t.Chdir(t.TempDir())
+	if root, err := moduleRoot(); err == nil {
+		t.Errorf("outside a module: root = %s, want an error", root)
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("a\nb\nc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for lines, want := range map[int]string{1: "c", 2: "b\nc", 3: "a\nb\nc", 60: "a\nb\nc"} {
+		if got := tail(path, lines); got != want {
+			t.Errorf("tail(%d) = %q, want %q", lines, got, want)
+		}
+	}
+	if got := tail(filepath.Join(t.TempDir(), "none"), 1); !strings.Contains(got, "no such file") {
+		t.Errorf("tail of no file = %q", got)
+	}
+}
