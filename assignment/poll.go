@@ -168,7 +168,9 @@ func (m *Monitor) record(l *loop, results map[string]Result, now time.Time) {
 		}
 		before := t.Observation
 		t.Observation = before.with(results[id], now)
-		t.next = now.Add(m.interval(t, now))
+		if t.next = now.Add(m.interval(t, now)); l.failures > 0 {
+			t.next = l.notUntil
+		}
 		if changed(before, t.Observation) {
 			for key, ref := range m.tracked {
 				if ref.ApplicationID == id && m.loops[ref.clusterKey()] == l {
