@@ -312,25 +312,28 @@ func envelopeOf(obs *observation) envelope {
 	return walls
 }
 
-// placementOf is what a pod has now, for the walls of the namespace.
+// placementOf is what the pods have now, for the walls of the namespace.
 func placementOf(obs *observation) placement {
 	c := obs.container
-	now := placement{limit: c.limit.Value(), replicas: obs.workload.replicas}
-	now.requestFollows = c.guaranteed || obs.app.Spec.Memory.Requests == v1alpha1.RequestsFollowLimit
-	if c.request != nil {
+	now := placement{request: c.limit.Value(), replicas: obs.workload.replicas}
+	now.requestFollows = c.guaranteed || obs.app.Spec.Memory.Requests == v1alpha1.RequestsFollowLimit && !c.cpuBound
+	if c.request != nil { // else the API server sets it to the limit
 		now.request = c.request.Value()
-	} else {
-		now.request = now.limit // the API server sets it so
 	}
 	for i := range obs.workload.template.Spec.Containers {
 		if other := &obs.workload.template.Spec.Containers[i]; other.Name != c.name {
 			now.others += other.Resources.Limits.Memory().Value()
+			now.otherRequests += other.Resources.Requests.Memory().Value()
 		}
 	}
-	for i := range obs.pods { // what is in force counts: a quota's share comes on top of it
-		if p := &obs.pods[i]; p.exists() && p.limit != nil {
-			now.limit = max(now.limit, p.limit.Value())
+	for i := range obs.pods {
+		p := &obs.pods[i]
+		if !p.exists() || p.limit == nil {
+			continue
 		}
+		now.created++
+		now.held += p.limit.Value()
+		now.heldRequests += cmp.Or(p.request, p.limit).Value()
 	}
 	return now
 }

@@ -58,12 +58,13 @@ func (e envelope) clamp(need int64) (limit int64, capped string) {
 	return limit, fmt.Sprintf("`maxLimit` is %s", humanBytes(e.maxLimit))
 }
 
-// placement is what a pod of the workload has now, against which the walls of a namespace are measured.
+// placement is what the pods of the workload have now, against which the walls of a namespace are measured.
 type placement struct {
-	limit, request int64 // of the container in question
-	others         int64 // the limits of the pod's other containers together
-	replicas       int
-	requestFollows bool // the request rises with the limit
+	request               int64 // of the container in question, in one pod
+	others, otherRequests int64 // the limits, and the requests, of the pod's other containers together
+	held, heldRequests    int64 // what the pods that exist have for the container in question, all together
+	created, replicas     int   // how many pods exist, and how many there should be
+	requestFollows        bool  // the request rises with the limit
 }
 
 // roof is the largest memory limit of the container that something in the namespace allows.
@@ -79,8 +80,8 @@ func (r *roof) lower(bytes int64, by string) {
 }
 
 // namespaceRoof is what the LimitRanges and quotas of the namespace leave. Both are checked after the admission policy has injected a
-// limit (k8s.io/kubernetes pkg/kubeapiserver/options/plugins.go), so a limit above it would make the creation of pods fail. Of what a
-// quota has left each replica may take an equal part on top of what it has now: all of them will be replaced in time.
+// limit (k8s.io/kubernetes pkg/kubeapiserver/options/plugins.go), so a limit above it would make the creation of pods fail. What a
+// quota has left, with what the pods have already, is shared by all replicas in equal parts: all of them will be replaced in time.
 func namespaceRoof(ranges []corev1.LimitRange, quotas []corev1.ResourceQuota, now placement) roof {
 	var result roof
 	for i := range ranges {
@@ -103,8 +104,15 @@ func rangeRoof(result *roof, item corev1.LimitRangeItem, now placement, by strin
 	case limited && item.Type == corev1.LimitTypePod:
 		result.lower(maximum.Value()-now.others, by)
 	}
-	if ratio, ok := item.MaxLimitRequestRatio[corev1.ResourceMemory]; ok && item.Type == corev1.LimitTypeContainer && !now.requestFollows && now.request > 0 {
-		result.lower(int64(ratio.AsApproximateFloat64()*float64(now.request)), by)
+	ratio, limited := item.MaxLimitRequestRatio[corev1.ResourceMemory]
+	if !limited || now.requestFollows || now.request == 0 {
+		return
+	}
+	switch most := ratio.AsApproximateFloat64(); item.Type {
+	case corev1.LimitTypeContainer:
+		result.lower(int64(most*float64(now.request)), by)
+	case corev1.LimitTypePod:
+		result.lower(int64(most*float64(now.request+now.otherRequests))-now.others, by)
 	}
 }
 
@@ -113,19 +121,20 @@ func quotaRoof(result *roof, quota *corev1.ResourceQuota, now placement) {
 		slices.Contains(quota.Spec.Scopes, corev1.ResourceQuotaScopeTerminating) {
 		return
 	}
-	share := func(name corev1.ResourceName, has int64) {
+	pods := int64(max(1, now.replicas, now.created))
+	share := func(name corev1.ResourceName, held, others int64) {
 		hard, limited := quota.Status.Hard[name]
 		if !limited {
 			return
 		}
 		used := quota.Status.Used[name]
-		free := max(0, hard.Value()-used.Value())
-		result.lower(has+free/int64(max(1, now.replicas)), "ResourceQuota "+quota.Name)
+		free := max(0, hard.Value()-used.Value()) - others*(pods-int64(now.created))
+		result.lower((held+free)/pods, "ResourceQuota "+quota.Name)
 	}
-	share(corev1.ResourceLimitsMemory, now.limit)
+	share(corev1.ResourceLimitsMemory, now.held, now.others)
 	if now.requestFollows {
-		share(corev1.ResourceRequestsMemory, now.request)
-		share(corev1.ResourceMemory, now.request)
+		share(corev1.ResourceRequestsMemory, now.heldRequests, now.otherRequests)
+		share(corev1.ResourceMemory, now.heldRequests, now.otherRequests)
 	}
 }
 
