@@ -19,6 +19,7 @@ package kafkatest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,7 @@ func unavailable(tb testing.TB, what string) {
 	tb.Skipf(text, what)
 }
 
+// build runs build.sh once in this process, and gives the folder it prints.
 var build = sync.OnceValues(func() (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -73,30 +75,31 @@ var build = sync.OnceValues(func() (string, error) {
 	command := exec.Command(filepath.Join(root, "test", "kafka", "build.sh"))
 	command.Stderr = &stderr
 	out, err := command.Output()
-	if err != nil {
-		return "", &buildError{err: err, output: strings.TrimSpace(stderr.String())}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", &buildError{code: exit.ExitCode(), output: strings.TrimSpace(stderr.String())}
 	}
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(string(out)), err
 })
 
+// buildError is a failure of build.sh, with what it wrote on standard error.
 type buildError struct {
-	err    error
+	code   int
 	output string
 }
 
-func (e *buildError) Error() string { return e.err.Error() + ": " + e.output }
-func (e *buildError) Unwrap() error { return e.err }
+func (e *buildError) Error() string {
+	return fmt.Sprintf("test/kafka/build.sh: exit code %d: %s", e.code, e.output)
+}
 
 // classPath builds the Java side if the cache lacks it, and returns its class path.
 func classPath(tb testing.TB) string {
 	tb.Helper()
 	folder, err := build()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitUnavailable {
-		unavailable(tb, err.Error())
+	if failure, ok := errors.AsType[*buildError](err); ok && failure.code == exitUnavailable {
+		unavailable(tb, failure.output)
 	}
 	if err != nil {
-		tb.Fatalf("test/kafka/build.sh: %v", err)
+		tb.Fatalf("build the Kafka Streams application and the broker: %v", err)
 	}
 	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*")
 }
