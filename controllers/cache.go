@@ -106,8 +106,8 @@ const (
 // (k8s.io/kubernetes pkg/controller/deployment/sync.go, getNewReplicaSet).
 func workloadOfPod(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil {
-		return ""
+	if owner == nil || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return "" // other groups have kinds of the same names
 	}
 	switch owner.Kind {
 	case string(v1alpha1.KindStatefulSet):

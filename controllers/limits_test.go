@@ -250,7 +250,7 @@ func TestPlacement(t *testing.T) {
 }
 
 func TestHumanBytes(t *testing.T) {
-	cases := map[int64]string{0: "0", 512 * mib: "512Mi", 1024 * mib: "1Gi", 1500 * mib: "1500Mi", 1000: "1000", 1536 * 1024: "1536Ki"}
+	cases := map[int64]string{0: "0", 512 * mib: "512Mi", 1024 * mib: "1Gi", 1500 * mib: "1500Mi", 1001: "1001", 1536 * 1024: "1536Ki"}
 	for bytes, want := range cases {
 		if got := humanBytes(bytes); got != want || strings.Contains(got, "e") {
 			t.Errorf("humanBytes(%d) = %q, want %q", bytes, got, want)
