@@ -73,18 +73,25 @@ func plan(obs *observation, lost losses) *planning {
 		return result
 	}
 	running, spread := runningPods(obs), assignmentOf(obs, lost)
-	result.policy.Losses = lost.lossesFrom(len(running))
+	result.policy.Losses = lost.toSurvive(len(spread.Pods))
 	asShipped := withoutPlan(obs, result.workload)
-	loads := memplan.LoadsAfter(result.workload, spread, result.policy.Losses)
+	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
+	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away))
 	for i, pod := range spread.Pods {
+		p := findPod(running, pod.Name)
+		if p == nil {
+			continue // it is away, or still to come
+		}
 		own := result.workload
-		if p := findPod(running, pod.Name); p != nil && !p.injected {
+		if !p.injected {
 			own = asShipped
 		}
 		result.pods[pod.Name] = podPlanning{
 			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
-			need:  int64(memplan.Need(own, loads[i], result.policy)),
+			need:  int64(memplan.Need(own, remaining[i], result.policy)),
 		}
+		now := memplan.Need(result.workload, memplan.Observed(result.workload, spread, pod.Name), result.policy)
+		result.needNow = max(result.needNow, int64(now))
 	}
 	for k := result.policy.Losses; k >= 0; k-- {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)
@@ -92,10 +99,6 @@ func plan(obs *observation, lost losses) *planning {
 		if k == result.policy.Losses {
 			result.need = int64(need)
 		}
-	}
-	for _, pod := range spread.Pods {
-		now := memplan.Need(result.workload, memplan.Observed(result.workload, spread, pod.Name), result.policy)
-		result.needNow = max(result.needNow, int64(now))
 	}
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
 		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
@@ -129,11 +132,7 @@ func survives(obs *observation, p *planning, asShipped memplan.Workload, spread 
 			without[pod.name] = memplan.Bytes(limit.Value())
 		}
 	}
-	survived := min(memplan.Survives(p.workload, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without))
-	if survived >= 0 {
-		survived = min(survived+lost.away, max(0, lost.instances-1)) // those that are away have been survived already
-	}
-	return survived
+	return min(memplan.Survives(p.workload, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without), max(0, lost.instances-1))
 }
 
 // under makes the plan for what the heaviest pod may have to run, under a limit, whether it fits or not.
@@ -261,17 +260,19 @@ func findPod(pods []podFacts, name string) *podFacts {
 // a pod is the one that it replaces. Longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker drops that one.
 const joinGrace = 2 * time.Minute
 
-// assignmentOf says who runs what, in the planner's terms. Where no pod runs yet, the pods that are to come stand in.
+// assignmentOf says who runs what, in the planner's terms. For pods that are away, or that are still to come, others stand in that run
+// nothing yet.
 func assignmentOf(obs *observation, lost losses) memplan.Assignment {
 	var result memplan.Assignment
 	for _, p := range runningPods(obs) {
 		result.Pods = append(result.Pods, memplan.Pod{Name: p.name})
 	}
+	missing := lost.away
 	if len(result.Pods) == 0 {
-		for i := range max(1, lost.instances) {
-			result.Pods = append(result.Pods, memplan.Pod{Name: fmt.Sprintf("%s (to come, %d)", obs.workload.name, i)})
-		}
-		return result
+		missing = max(1, lost.instances)
+	}
+	for i := range missing {
+		result.Pods = append(result.Pods, memplan.Pod{Name: fmt.Sprintf("%s (to come, %d)", obs.workload.name, i)})
 	}
 	for _, load := range obs.group.match.Loads {
 		i := slices.IndexFunc(result.Pods, func(p memplan.Pod) bool { return p.Name == load.Pod })

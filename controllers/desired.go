@@ -55,6 +55,9 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	want.limit = walls.template
 	if walls.managed() {
 		want.limit, want.capped = walls.clamp(p.need)
+		if settling(obs, lost) && obs.injection.Spec.Memory.Limit != nil {
+			want.limit = max(walls.template, obs.injection.Spec.Memory.Limit.Value())
+		}
 	}
 	want.typical = p.under(want.limit)
 	if effectiveMode(obs.app) != v1alpha1.ModeEnforce {
@@ -64,7 +67,12 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		return want
 	}
 	want.resizes = resizesWanted(obs, p, walls)
-	want.publishPlan(obs, p)
+	if settling(obs, lost) {
+		want.planData = obs.planConfigMap.Data
+	} else {
+		want.planData = planData(obs, p, want.limit)
+	}
+	want.generation = generationOf(want.planData)
 	want.wantInjection(obs, walls)
 	for i := range obs.pods {
 		if pod := &obs.pods[i]; pod.injected && pod.exists() && pod.planGeneration != want.generation {
@@ -131,11 +139,20 @@ func shortageMessage(p *planning, want *desired) string {
 	return message
 }
 
-// publishPlan computes what the mounted files say. They must be safe for the smallest limit that a pod which reads them has, or is
-// about to have: so a larger plan is published only after the kubelet has raised the limits, and a smaller one before new pods get
-// less.
-func (want *desired) publishPlan(obs *observation, p *planning) {
-	limit := want.limit
+// settling tells whether pods are away that are expected back, as in a rollout. What the others run then is on its way from one place to
+// another, so the plan in force stays for the pods that are to come; it covers the gap. A changed template or StreamApp is another
+// matter.
+func settling(obs *observation, lost losses) bool {
+	if lost.away == 0 || obs.injection == nil || obs.planConfigMap == nil || obs.app.Status.ObservedGeneration != obs.app.Generation {
+		return false
+	}
+	forLimit := obs.injection.Spec.Memory.ForLimit
+	return forLimit == nil || forLimit.Cmp(*obs.container.limit) == 0
+}
+
+// planData computes what the mounted files say. They must be safe for the smallest limit that a pod which reads them has, or is about
+// to have: so a larger plan is published only after the kubelet has raised the limits, and a smaller one before new pods get less.
+func planData(obs *observation, p *planning, limit int64) map[string]string {
 	for i := range obs.pods {
 		if pod := &obs.pods[i]; pod.injected && pod.exists() && pod.effectiveLimit() != nil {
 			limit = min(limit, pod.effectiveLimit().Value())
@@ -143,14 +160,12 @@ func (want *desired) publishPlan(obs *observation, p *planning) {
 	}
 	files := p.publish(limit)
 	if !files.fits && obs.planConfigMap != nil { // a pod with too little is being raised: nothing that is written now would help it
-		want.planData = obs.planConfigMap.Data
-	} else {
-		want.planData = map[string]string{
-			v1alpha1.PlanOptionsKey: strings.Join(files.options, "\n") + "\n",
-			planPropertiesKey:       strings.Join(files.properties, "\n") + "\n",
-		}
+		return obs.planConfigMap.Data
 	}
-	want.generation = generationOf(want.planData)
+	return map[string]string{
+		v1alpha1.PlanOptionsKey: strings.Join(files.options, "\n") + "\n",
+		planPropertiesKey:       strings.Join(files.properties, "\n") + "\n",
+	}
 }
 
 // generationOf names the content of a plan: the same content has the same name, whoever computes it and whenever.

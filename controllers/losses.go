@@ -82,7 +82,8 @@ func tolerated(perNode map[string]int, running int, survive *int32) int {
 	return most
 }
 
-// lossesFrom is how many of the running pods have to be survived, so that in the end instances - tolerated pods hold everything.
-func (l losses) lossesFrom(running int) int {
-	return max(0, running-max(1, l.instances-l.tolerated))
+// toSurvive is how many losses a plan for so many pods, running and away, has to cover, so that in the end instances - tolerated pods
+// hold everything.
+func (l losses) toSurvive(pods int) int {
+	return max(0, pods-max(1, l.instances-l.tolerated))
 }
