@@ -13,15 +13,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/internal/envtestutil"
@@ -29,7 +32,7 @@ import (
 
 const (
 	// eventually is how long the API server may take to use what was written; polling is how often to look.
-	eventually = 20 * time.Second
+	eventually = 10 * time.Second
 	polling    = 20 * time.Millisecond
 
 	systemNamespace = "streamweir-system"
@@ -44,6 +47,7 @@ var (
 // TestMain applies config/default once, with the injection policy changed to fail: an error in an expression then shows
 // as an error. TestShipped tests it as it is shipped.
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
 	code, err := runWithControlPlane(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -71,12 +75,28 @@ func runWithControlPlane(m *testing.M) (code int, err error) {
 	if _, err := envtestutil.Apply(context.Background(), admin, objects); err != nil {
 		return 1, err
 	}
+	if err := waitForPolicies(); err != nil {
+		return 1, err
+	}
 	stop, err := startSecondWebhook(environment)
 	if err != nil {
 		return 1, err
 	}
 	defer stop()
 	return m.Run(), nil
+}
+
+// waitForPolicies waits until the API server has read the PodInjections: until then the injection policy refuses pods.
+func waitForPolicies() error {
+	created := func(ctx context.Context) (bool, error) {
+		pod := aPod()
+		pod.Namespace = metav1.NamespaceDefault
+		return admin.Create(ctx, pod, client.DryRunAll) == nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(context.Background(), polling, eventually, true, created); err != nil {
+		return fmt.Errorf("waiting until the injection policy lets a pod through: %w", err)
+	}
+	return nil
 }
 
 // newClient returns a client that knows the kinds that the tests use.
@@ -123,4 +143,11 @@ func newNamespace(t *testing.T) string {
 		t.Fatalf("creating a namespace: %v", err)
 	}
 	return namespace.Name
+}
+
+func fromUnstructured(t *testing.T, object *unstructured.Unstructured, into any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+		t.Fatalf("reading %s %s: %v", object.GetKind(), object.GetName(), err)
+	}
 }
