@@ -13,9 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// topologyAvailable is the status of a topology description that is there (StreamsGroupDescribeResponse v1, KIP-1331).
-const topologyAvailable = 3
-
 // DecodeStreams makes a Group of the broker's description of a streams group, versions 0 and 1. Numbers of partitions
 // that the description does not have come later, from the cluster. Errors are those of the broker's error codes, and
 // MalformedGroup for a task that cannot be.
@@ -114,6 +111,7 @@ func streamsTopology(g kmsg.StreamsGroupDescribeResponseGroup) *subtopologies {
 			sub.SinkTopics = append(sub.SinkTopics, Topic{Name: name})
 		}
 		for _, t := range s.StateChangelogTopics {
+			sub.Tasks = max(sub.Tasks, t.NumPartitions) // 4.4 declares the partitions, one for each task.
 			sub.Changelogs = append(sub.Changelogs, declaredChangelog(g.Group, t))
 		}
 		sortTopics(sub.SinkTopics)
@@ -141,8 +139,16 @@ func unloggedStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription
 	stores = slices.DeleteFunc(stores, func(store string) bool {
 		return slices.ContainsFunc(sub.Changelogs, func(c Changelog) bool { return c.Store == store })
 	})
-	slices.Sort(stores)
-	return slices.Compact(stores)
+	return sortedNames(stores)
+}
+
+// sortedNames sorts names, each once; nil for none.
+func sortedNames(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // globalStores gives the names of the global stores.
@@ -154,8 +160,7 @@ func globalStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription) 
 	for _, g := range d.GlobalStores {
 		stores = append(stores, g.Processor.Stores...)
 	}
-	slices.Sort(stores)
-	return slices.Compact(stores)
+	return sortedNames(stores)
 }
 
 // streamsVersionHint gives the oldest release with what the members use: the streams protocol is there from 4.1
