@@ -339,6 +339,16 @@ func TestDecodeClassicRefuses(t *testing.T) {
 func FuzzDecodeClassic(f *testing.F) {
 	seed := stable(f, member{process: "a", thread: 1, host: "h", active: reads(0, 1), standby: tasks("0", 2), next: time.UnixMilli(1)})
 	f.Add(seed.Members[0].ProtocolMetadata, seed.Members[0].MemberAssignment)
+	for _, c := range loadCaptured(f) {
+		response := kmsg.NewDescribeGroupsResponse()
+		response.Version = c.Version
+		if c.Protocol != "classic" || response.ReadFrom(c.Classic) != nil {
+			continue
+		}
+		for _, m := range response.Groups[0].Members {
+			f.Add(m.ProtocolMetadata, m.MemberAssignment)
+		}
+	}
 	f.Fuzz(func(t *testing.T, metadata, assigned []byte) {
 		g := stable(t, member{process: "a", thread: 1, host: "h1", active: reads(0)})
 		garbage := kmsg.NewDescribeGroupsResponseGroupMember()

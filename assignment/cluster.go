@@ -26,6 +26,9 @@ const (
 	dialTimeout    = 3 * time.Second
 	requestTimeout = 5 * time.Second
 	requestTries   = 3
+	// Pauses between tries: those of Kafka's own clients (retry.backoff.ms and retry.backoff.max.ms, KIP-580).
+	retryPause    = 100 * time.Millisecond
+	maxRetryPause = time.Second
 )
 
 // errCredentials is a file of the configuration that cannot be used.
@@ -51,6 +54,7 @@ func NewCluster(config ClusterConfig) (*Cluster, error) {
 		kgo.RequestTimeoutOverhead(requestTimeout),
 		kgo.RequestRetries(requestTries),
 		kgo.RetryTimeout(requestTimeout),
+		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(retryPause<<min(tries, 10), maxRetryPause) }),
 		kgo.DisableClientMetrics(),
 	}
 	if config.SASL != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,74 @@ func TestAnEmptyGroupIsNoError(t *testing.T) {
 			}
 			if got := describe(t, newClient(t, kafka), "orders"); got.State != "Empty" || got.Assigned {
 				t.Errorf("the group is %+v, should be Empty and not Assigned", got)
+			}
+		})
+	}
+}
+
+func TestClusterWarnsOfConfigsThatItMayNotRead(t *testing.T) {
+	cases := map[assignment.Protocol]struct{ hide, want string }{
+		assignment.Classic: {"orders-hourly-changelog", "the configs of 1 changelog topics cannot be read: counted as key-value stores"},
+		assignment.Streams: {"orders", "the group's config streams.num.standby.replicas cannot be read: its number of standbys is not known"},
+	}
+	for protocol, c := range cases {
+		t.Run(string(protocol), func(t *testing.T) {
+			kafka := newKafka(t, orders(protocol))
+			kafka.HideConfigs(c.hide)
+			got := describe(t, newClient(t, kafka), "orders")
+			if !slices.Equal(got.Warnings, []string{c.want}) || activeTasks(got) != 6 {
+				t.Errorf("the group is %+v, should have the warning %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestClusterNamesTheGroupsThatFailedHalfWay(t *testing.T) {
+	cases := map[string]struct {
+		protocol    assignment.Protocol
+		refuse      kmsg.Key
+		wantCluster bool // The error is the whole cluster's.
+	}{
+		"listing groups":                    {assignment.Classic, kmsg.ListGroups, true},
+		"describing a classic group":        {assignment.Classic, kmsg.DescribeGroups, true},
+		"the configs of changelog topics":   {assignment.Classic, kmsg.DescribeConfigs, true},
+		"describing a streams group":        {assignment.Streams, kmsg.StreamsGroupDescribe, true},
+		"the configs of a streams group":    {assignment.Streams, kmsg.DescribeConfigs, true},
+		"a classic group beside the others": {assignment.Streams, kmsg.DescribeGroups, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			kafka := newKafka(t, orders(c.protocol))
+			client := newClient(t, kafka)
+			if !c.wantCluster { // The client knows by now that orders is a streams group.
+				describe(t, client, "orders")
+			}
+			kafka.Refuse(c.refuse)
+			results := client.Describe(t.Context(), []string{"orders", "another"}[:map[bool]int{true: 1, false: 2}[c.wantCluster]])
+			failed := "orders"
+			if !c.wantCluster {
+				if results["orders"].Err != nil {
+					t.Errorf("orders does not need what is refused, but failed: %v", results["orders"].Err)
+				}
+				failed = "another"
+			}
+			e, ok := errors.AsType[*assignment.Error](results[failed].Err)
+			if !ok || e.Class != assignment.ClassUnreachable || (e.Group == "") != c.wantCluster {
+				t.Errorf("the error is %#v, should be unreachable; of the whole cluster: %v", results[failed].Err, c.wantCluster)
+			}
+		})
+	}
+}
+
+func TestClusterThatGoesAwayIsUnreachable(t *testing.T) {
+	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
+		t.Run(string(protocol), func(t *testing.T) {
+			kafka := newKafka(t, orders(protocol))
+			client := newClient(t, kafka)
+			describe(t, client, "orders")
+			kafka.Close()
+			if got := describeError(t, client, "orders"); got.Class != assignment.ClassUnreachable || got.Group != "" {
+				t.Errorf("the class is %q of group %q: %v", got.Class, got.Group, got)
 			}
 		})
 	}

@@ -198,6 +198,11 @@ func FuzzDecodeStreams(f *testing.F) {
 		response.Groups = []kmsg.StreamsGroupDescribeResponseGroup{streamsGroup("Stable", thread("a", "h1", all, all))}
 		f.Add(version, response.AppendTo(nil))
 	}
+	for _, c := range loadCaptured(f) {
+		if c.Protocol == "streams" {
+			f.Add(c.Version, c.Streams)
+		}
+	}
 	f.Fuzz(func(t *testing.T, version int16, data []byte) {
 		response := kmsg.NewStreamsGroupDescribeResponse()
 		response.Version = min(max(version, 0), 1)

@@ -126,7 +126,10 @@ func (c *Cluster) describeConfigs(request kmsg.Request) kmsg.Response {
 		described.ResourceType, described.ResourceName = resource.ResourceType, resource.ResourceName
 		configs, ok := c.configsOf(resource)
 		ours = ours || ok
-		if !ok {
+		switch {
+		case c.hidden[resource.ResourceName]:
+			described.ErrorCode, configs = kerr.TopicAuthorizationFailed.Code, nil
+		case !ok:
 			described.ErrorCode = kerr.UnknownTopicOrPartition.Code
 		}
 		for _, name := range slices.Sorted(maps.Keys(configs)) {

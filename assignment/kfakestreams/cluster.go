@@ -10,8 +10,8 @@ package kfakestreams
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +33,9 @@ const (
 	streamsGroupDescribeKey = 89
 )
 
+// errRefused makes kfake close a connection.
+var errRefused = errors.New("refused")
+
 // newestDescribe is the newest version of StreamsGroupDescribe, that of Kafka 4.4.
 const newestDescribe = 1
 
@@ -47,6 +50,8 @@ type Cluster struct {
 	others          map[string]string // Groups of other consumers, to type.
 	failures        map[string]*kerr.Error
 	configs         map[string]map[string]string // By changelog topic.
+	hidden          map[string]bool              // Topics and groups whose configs may not be read.
+	refused         map[int16]bool
 	describeVersion int16
 }
 
@@ -62,6 +67,8 @@ func New(options ...kfake.Opt) (*Cluster, error) {
 		others:          map[string]string{},
 		failures:        map[string]*kerr.Error{},
 		configs:         map[string]map[string]string{},
+		hidden:          map[string]bool{},
+		refused:         map[int16]bool{},
 		describeVersion: newestDescribe,
 	}
 	if err := c.learnVersions(); err != nil {
@@ -77,6 +84,9 @@ func New(options ...kfake.Opt) (*Cluster, error) {
 	} {
 		fake.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // The order that kfake wants.
 			fake.KeepControl()
+			if c.refuses(key) {
+				return nil, errRefused, true
+			}
 			response := answer(request)
 			return response, nil, response != nil
 		})
@@ -206,19 +216,34 @@ func (c *Cluster) Fail(group string, with *kerr.Error) {
 	}
 }
 
+// HideConfigs denies the right to read the configs of a topic or group.
+func (c *Cluster) HideConfigs(resource string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hidden[resource] = true
+}
+
+// Refuse closes each connection that sends a request of one of the kinds that this package answers: DescribeGroups,
+// ListGroups, ApiVersions, DescribeConfigs, StreamsGroupDescribe.
+func (c *Cluster) Refuse(key kmsg.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused[key.Int16()] = true
+}
+
+// refuses says whether requests of a kind are refused.
+func (c *Cluster) refuses(key int16) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused[key]
+}
+
 // LimitStreamsDescribe sets the newest version of StreamsGroupDescribe: 1 as in Kafka 4.4, 0 as in 4.1 to 4.3, -1 for
 // older brokers that do not know it.
 func (c *Cluster) LimitStreamsDescribe(version int16) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.describeVersion = version
-}
-
-// Groups gives the names of all applications, sorted.
-func (c *Cluster) Groups() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.groups))
 }
 
 // change changes an application's group.
