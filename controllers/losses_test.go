@@ -183,7 +183,7 @@ func TestNoLossByTheClockAlone(t *testing.T) {
 	}
 }
 
-func TestLossesFrom(t *testing.T) {
+func TestToSurvive(t *testing.T) {
 	cases := map[string]struct {
 		losses  losses
 		running int
@@ -200,8 +200,8 @@ func TestLossesFrom(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := c.losses.lossesFrom(c.running); got != c.want {
-				t.Errorf("lossesFrom(%d) = %d, want %d", c.running, got, c.want)
+			if got := c.losses.toSurvive(c.running); got != c.want {
+				t.Errorf("toSurvive(%d) = %d, want %d", c.running, got, c.want)
 			}
 		})
 	}

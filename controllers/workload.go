@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -34,10 +35,26 @@ func readStatefulSet(set *appsv1.StatefulSet) *workloadFacts {
 		kind: v1alpha1.KindStatefulSet, name: set.Name, uid: set.UID, replicas: replicasOf(set.Spec.Replicas), template: &set.Spec.Template,
 		startsInTurn: set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 	}
-	behind := set.Status.CurrentRevision != set.Status.UpdateRevision && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
-	facts.rollingOut = set.Status.ObservedGeneration < set.Generation || behind
+	facts.rollingOut = set.Status.ObservedGeneration < set.Generation || behind(set, facts.replicas)
 	return facts
 }
+
+// behind tells whether pods of an older revision are still to be replaced, or the last one's replacement to become ready. With a
+// partition some stay old for as long as the user wants.
+func behind(set *appsv1.StatefulSet, replicas int) bool {
+	strategy := set.Spec.UpdateStrategy
+	if set.Status.CurrentRevision == set.Status.UpdateRevision || strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return false
+	}
+	if strategy.RollingUpdate == nil || strategy.RollingUpdate.Partition == nil || *strategy.RollingUpdate.Partition == 0 {
+		return true
+	}
+	return int(set.Status.UpdatedReplicas) < replicas-int(*strategy.RollingUpdate.Partition)
+}
+
+// newReplicaSetAvailable is the reason of the condition Progressing once a rollout is done. It stays, whatever becomes of the pods later
+// (k8s.io/kubernetes pkg/controller/deployment/util, NewRSAvailableReason).
+const newReplicaSetAvailable = "NewReplicaSetAvailable"
 
 func readDeployment(deployment *appsv1.Deployment) *workloadFacts {
 	facts := &workloadFacts{
@@ -46,8 +63,12 @@ func readDeployment(deployment *appsv1.Deployment) *workloadFacts {
 	facts.rollingOut = deployment.Status.ObservedGeneration < deployment.Generation ||
 		deployment.Status.UpdatedReplicas < min(deployment.Status.Replicas, int32(facts.replicas))
 	for _, c := range deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == appsv1.DeploymentReplicaFailure:
 			facts.createFails = c.Message
+		case c.Type == appsv1.DeploymentProgressing && c.Reason != newReplicaSetAvailable:
+			facts.rollingOut = true // the last new pods are made, but not available yet
 		}
 	}
 	return facts
@@ -76,11 +97,13 @@ type containerFacts struct {
 
 // optionsFacts is where the variable that the JVM's options go through has its value from.
 type optionsFacts struct {
-	value        string      // a plain value in env; the last one counts
-	fromValue    bool        // env has the variable by valueFrom
-	configMaps   []envSource // envFrom: ConfigMaps that may hold it
-	secrets      []string    // envFrom: Secrets that may hold it, which the operator may not read
-	foreignMount bool        // something else is mounted where the plan goes
+	value         string      // a plain value in env; the last one counts
+	fromValue     bool        // env has the variable by valueFrom, be it as one of duplicates: the admission policy then keeps away
+	configMaps    []envSource // envFrom: ConfigMaps that may hold it
+	secrets       []string    // envFrom: Secrets that may hold it, which the operator may not read
+	foreignMount  string      // something else is mounted there, which would hide the plan, or be hidden by it
+	foreignFile   bool        // it names an options file of its own, beside which a JVM takes no other
+	foreignVolume bool        // another volume has the name of the plan's
 }
 
 // envSource is a ConfigMap named in envFrom.
@@ -124,6 +147,7 @@ func readContainer(template *corev1.PodTemplateSpec, c *corev1.Container, variab
 		facts.cpuLimit = &cpu
 	}
 	facts.options = readOptions(c, variable)
+	facts.options.foreignVolume = takesPlanVolume(template.Spec.Volumes)
 	facts.readVolumes(template, c)
 	return facts
 }
@@ -133,13 +157,18 @@ func memoryEqual(r corev1.ResourceRequirements) bool {
 	return limit != nil && (request == nil || limit.Cmp(*request) == 0)
 }
 
+// vmOptionsFile is the flag that names a file with JVM options. With two of them in one variable a JVM refuses to start, so the admission
+// policy leaves such containers alone.
+const vmOptionsFile = "-XX:VMOptionsFile="
+
 func readOptions(c *corev1.Container, variable string) optionsFacts {
 	var facts optionsFacts
 	for _, e := range c.Env {
 		if e.Name == variable { // the last of duplicate names is the one that the container gets
-			facts.value, facts.fromValue = e.Value, e.ValueFrom != nil
+			facts.value, facts.fromValue = e.Value, facts.fromValue || e.ValueFrom != nil
 		}
 	}
+	facts.foreignFile = strings.Contains(facts.value, vmOptionsFile) && !strings.Contains(facts.value, string(v1alpha1.VMOptions))
 	for _, from := range c.EnvFrom {
 		key, possible := strings.CutPrefix(variable, from.Prefix)
 		switch {
@@ -151,11 +180,24 @@ func readOptions(c *corev1.Container, variable string) optionsFacts {
 		}
 	}
 	for _, m := range c.VolumeMounts {
-		if m.MountPath == v1alpha1.PlanMountPath && m.Name != v1alpha1.PlanVolume {
-			facts.foreignMount = true
+		if hidesPlan(m.MountPath) && m.Name != v1alpha1.PlanVolume {
+			facts.foreignMount = m.MountPath
 		}
 	}
 	return facts
+}
+
+// hidesPlan tells whether a mount is at, below or above the plan's folder: it would hide the plan, or be hidden by it.
+func hidesPlan(mountPath string) bool {
+	clean, folder := path.Clean(mountPath), path.Dir(v1alpha1.PlanMountPath)
+	return clean == path.Dir(folder) || clean == folder || strings.HasPrefix(clean, folder+"/")
+}
+
+// takesPlanVolume tells whether a volume of the template has the name of the plan's volume, and is another.
+func takesPlanVolume(volumes []corev1.Volume) bool {
+	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
+		return v.Name == v1alpha1.PlanVolume && (v.ConfigMap == nil || !strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix))
+	})
 }
 
 // readVolumes finds out what kind of disk the container's state may lie on: memory-backed volumes count as memory, persistent ones
