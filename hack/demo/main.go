@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,7 +37,9 @@ func run(ctx context.Context, out io.Writer, operator string) (err error) {
 	defer cancel(nil)
 	d := &demo{show: show{out: out}, operatorBinary: operator, fail: cancel}
 	defer func() {
-		if cause := context.Cause(ctx); cause != nil && err != nil {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.Canceled) {
+			err = errors.New("stopped")
+		} else if err != nil && cause != nil {
 			err = cause
 		}
 		d.stopAll()

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,7 +133,7 @@ func (d *demo) startKafka(context.Context) error {
 		return err
 	}
 	d.onStop(func() error { d.group.Close(); return nil })
-	file := fmt.Sprintf("clusters: [{name: demo, bootstrapServers: [%q]}]\n", strings.Join(clusters.BootstrapServers, `", "`))
+	file := fmt.Sprintf("clusters: [{name: demo, bootstrapServers: [%s]}]\n", strings.Join(clusters.BootstrapServers, ", "))
 	return os.WriteFile(d.clustersFile(), []byte(file), 0o600)
 }
 
@@ -292,8 +293,8 @@ func (d *demo) onStop(stop func() error) { d.stops = append(d.stops, stop) }
 
 // stopAll ends all parts, the last one first.
 func (d *demo) stopAll() {
-	for i := len(d.stops) - 1; i >= 0; i-- {
-		if err := d.stops[i](); err != nil {
+	for _, stop := range slices.Backward(d.stops) {
+		if err := stop(); err != nil {
 			d.printf("ending a part: %v\n", err)
 		}
 	}

@@ -65,7 +65,7 @@ func (s show) pods(v, before *view) {
 	}
 	s.table(rows...)
 	status := v.app.Status
-	s.printf("   need %s, limit %s", quantity(status.Need), quantity(status.Limit))
+	s.printf("   need %s, limit %s, heap %s", quantity(status.Need), quantity(status.Limit), quantity(status.Heap))
 	if status.Survives != nil {
 		s.printf("; survives the loss of %d more", *status.Survives)
 	}

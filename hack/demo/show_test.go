@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestPodsShowTasksAndHowTheLimitMoved(t *testing.T) {
 	show{out: &out}.pods(after, before)
 	want := `     POD       TASKS     MEMORY LIMIT
      orders-0  0_1 0_11  1024 MiB -> 1536 MiB
-   need 1400 MiB, limit -; survives the loss of 1 more
+   need 1400 MiB, limit -, heap -; survives the loss of 1 more
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
@@ -91,12 +92,16 @@ func TestPlanChangesShowOnlyWhatChanged(t *testing.T) {
 
 func TestChecksNameWhatIsNotSoYet(t *testing.T) {
 	planned := func(limit string) *view {
+		memory := resource.MustParse(limit)
 		v := viewOf(limit, assignment.Task{Subtopology: "0"})
-		v.plan = map[string]string{"jvm.options": limit}
+		v.plan = map[string]string{"jvm.options": "-XX:MaxRAM=" + fmt.Sprint(memory.Value()) + "\n-XX:MaxRAMPercentage=25.0"}
 		v.mounted = map[string]map[string]string{"orders-0": v.plan}
 		v.app.Status = v1alpha1.StreamAppStatus{
-			Pods: new(int32(1)), Need: new(resource.MustParse("512Mi")), Limit: new(resource.MustParse(limit)),
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAssignmentKnown, Status: metav1.ConditionTrue}},
+			Pods: new(int32(1)), Need: new(resource.MustParse("512Mi")), Limit: &memory, Heap: new(resource.MustParse("256Mi")),
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionAssignmentKnown, Status: metav1.ConditionTrue},
+				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
+			},
 		}
 		return v
 	}
@@ -111,6 +116,9 @@ func TestChecksNameWhatIsNotSoYet(t *testing.T) {
 		"another number of pods":         {checkPlanned, func(v *view) { v.app.Status.Pods = new(int32(3)) }, "does not count 1 pods"},
 		"no plan":                        {checkPlanned, func(v *view) { v.app.Status.Limit = nil }, "no plan yet"},
 		"a need above the limit":         {checkPlanned, func(v *view) { v.app.Status.Need = new(resource.MustParse("9Gi")) }, "does not hold"},
+		"a StreamApp that is not ready":  {checkPlanned, func(v *view) { v.app.Status.Conditions = v.app.Status.Conditions[:1] }, "not ready"},
+		"a heap above the plan's":        {checkPlanned, func(v *view) { v.app.Status.Heap = new(resource.MustParse("1Mi")) }, "a heap of 256 MiB"},
+		"options that are no numbers":    {checkPlanned, func(v *view) { v.plan["jvm.options"] = "-XX:MaxRAM=x" }, "option -XX:MaxRAM=x"},
 		"a limit that is not in force":   {checkPlanned, func(v *view) { v.pods[0].Status.ContainerStatuses = nil }, "0 in force"},
 		"a plan that has not arrived":    {checkPlanned, func(v *view) { v.mounted = nil }, "does not see the published plan"},
 		"a limit that did not follow":    {checkFollowed(planned("1Gi")), func(*view) {}, "has the limit that it had"},

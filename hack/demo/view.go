@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +203,11 @@ func checkPlanned(v *view) error {
 		return errors.New("there is no plan yet: " + conditionText(status.Conditions, v1alpha1.ConditionFits))
 	case status.Need.Cmp(*status.Limit) > 0:
 		return fmt.Errorf("the limit %s does not hold the need %s", status.Limit, status.Need)
+	case !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
+		return errors.New("the StreamApp is not ready: " + conditionText(status.Conditions, v1alpha1.ConditionReady))
+	}
+	if err := checkHeap(v); err != nil {
+		return err
 	}
 	for _, pod := range v.running() {
 		asked, actual := v.limits(pod)
@@ -211,6 +217,28 @@ func checkPlanned(v *view) error {
 		if !maps.Equal(v.mounted[pod], v.plan) {
 			return fmt.Errorf("pod %s does not see the published plan yet", pod)
 		}
+	}
+	return nil
+}
+
+// checkHeap: the published JVM options give no larger heap than the plan has.
+func checkHeap(v *view) error {
+	var ram, percent float64
+	for option := range strings.SplitSeq(v.plan[v1alpha1.PlanOptionsKey], "\n") {
+		for prefix, value := range map[string]*float64{"-XX:MaxRAM=": &ram, "-XX:MaxRAMPercentage=": &percent} {
+			text, found := strings.CutPrefix(option, prefix)
+			if !found {
+				continue
+			}
+			var err error
+			if *value, err = strconv.ParseFloat(text, 64); err != nil {
+				return fmt.Errorf("the published option %s: %w", option, err)
+			}
+		}
+	}
+	published := int64(ram * percent / 100)
+	if published == 0 || v.app.Status.Heap == nil || published > v.app.Status.Heap.Value() {
+		return fmt.Errorf("the published options give a heap of %s, the plan has %s", mebibytes(published), quantity(v.app.Status.Heap))
 	}
 	return nil
 }
