@@ -40,6 +40,9 @@ func workloadOf(obs *observation) (memplan.Workload, []string) {
 	}
 	if q := obs.app.Spec.JVM.ApplicationHeap; q != nil {
 		w.Application.LiveSet = specBytes(q)
+	} else if c := obs.container; c != nil && c.limit != nil && w.JVM.HeapMode == memplan.HeapPlanned {
+		// What the application keeps alive is not known, only that it gets along with the heap that its template gives it.
+		w.JVM.LeastHeap = w.JVM.HeapUnder(memplan.Bytes(c.limit.Value()))
 	}
 	if q := obs.app.Spec.JVM.ApplicationNative; q != nil {
 		w.Application.Native = specBytes(q)

@@ -39,6 +39,9 @@ type JVM struct {
 	MaxHeap Fact[Bytes]
 	// InitialHeap is -Xms. In mode HeapPercent the heap is never smaller. 0 means not set.
 	InitialHeap Fact[Bytes]
+	// LeastHeap is a heap that the application is known to get along with, in mode HeapPlanned: the plan gives it no less, since what it
+	// keeps alive is not known. 0 means that the plan may go down to what its lines need.
+	LeastHeap Bytes
 	// MaxRAM replaces the container's limit in mode HeapPercent. 0 means not set.
 	MaxRAM Fact[Bytes]
 	// MaxRAMPercentage and MinRAMPercentage are percentages of the limit in mode HeapPercent; the second holds for small containers.

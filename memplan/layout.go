@@ -20,13 +20,13 @@ type limits struct {
 	p      *planner
 	totals rocksTotals
 	least  sharedCache
-	// heapNeed is the heap that holds the heap lines with room for the collector.
+	// heapNeed is the heap that holds the heap lines with room for the collector, and no less than the application is known to need.
 	heapNeed Bytes
 }
 
 // limits prepares the search for a limit.
 func (p *planner) limits() limits {
-	l := limits{p: p, heapNeed: alignHeap(p.heapSum.Scale(liveDen, liveNum))}
+	l := limits{p: p, heapNeed: alignHeap(max(p.heapSum.Scale(liveDen, liveNum), p.w.JVM.LeastHeap))}
 	if p.w.Bounded {
 		l.totals = p.rocksTotals()
 		l.least = p.smallestCache(l.totals)
