@@ -15,7 +15,7 @@ type StandbyTask struct {
 }
 
 // AssignmentInfo is what the leader of a classic group tells a member (AssignmentInfo of Kafka Streams).
-type AssignmentInfo struct {
+type AssignmentInfo struct { //nolint:revive // Its name in Kafka Streams.
 	// Version of the encoding, and the latest that all members know (0 in versions 1 and 2, which do not say).
 	Version, CommonVersion int32
 	// Active has one entry for each partition assigned, in the order of the partitions sorted by topic and number: a

@@ -40,21 +40,21 @@ type instance struct {
 }
 
 // loadCaptured reads all captured answers, by the name of the file.
-func loadCaptured(t testing.TB) map[string]captured {
-	t.Helper()
+func loadCaptured(tb testing.TB) map[string]captured {
+	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "captured", "*.json"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("there must be captured answers: %d files (%v)", len(paths), err)
+		tb.Fatalf("there must be captured answers: %d files (%v)", len(paths), err)
 	}
 	all := map[string]captured{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		var c captured
 		if err := json.Unmarshal(data, &c); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			tb.Fatalf("%s: %v", path, err)
 		}
 		all[filepath.Base(path)] = c
 	}
@@ -62,8 +62,8 @@ func loadCaptured(t testing.TB) map[string]captured {
 }
 
 // decode decodes a captured answer.
-func (c captured) decode(t testing.TB) assignment.Group {
-	t.Helper()
+func (c captured) decode(tb testing.TB) assignment.Group {
+	tb.Helper()
 	var group assignment.Group
 	var err error
 	switch c.Protocol {
@@ -71,21 +71,21 @@ func (c captured) decode(t testing.TB) assignment.Group {
 		response := kmsg.NewDescribeGroupsResponse()
 		response.Version = c.Version
 		if err := response.ReadFrom(c.Classic); err != nil || len(response.Groups) != 1 {
-			t.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
+			tb.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
 		}
 		group, err = assignment.DecodeClassic(response.Groups[0])
 	case "streams":
 		response := kmsg.NewStreamsGroupDescribeResponse()
 		response.Version = c.Version
 		if err := response.ReadFrom(c.Streams); err != nil || len(response.Groups) != 1 {
-			t.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
+			tb.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
 		}
 		group, err = assignment.DecodeStreams(response.Groups[0])
 	default:
-		t.Fatalf("protocol %q must be classic or streams", c.Protocol)
+		tb.Fatalf("protocol %q must be classic or streams", c.Protocol)
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return group
 }
@@ -143,9 +143,11 @@ func TestCapturedWarmUpsAreToldFromStandbys(t *testing.T) {
 	all := loadCaptured(t)
 	warm := all["classic-warmup.json"].decode(t)
 	if warm.NextRebalance.IsZero() || *warm.Standbys != 0 {
-		t.Errorf("an application without standbys that warms tasks up has %d standbys, and its next rebalance is at %v", *warm.Standbys, warm.NextRebalance)
+		t.Errorf("an application without standbys that warms tasks up has %d standbys, and its next rebalance is at %v",
+			*warm.Standbys, warm.NextRebalance)
 	}
-	if got := texts(warm.Processes[1].Tasks.WarmUp...); !slices.Equal(got, []string{"0_0", "0_2"}) || len(warm.Processes[1].Tasks.Standby) > 0 {
+	if got := texts(warm.Processes[1].Tasks.WarmUp...); !slices.Equal(got, []string{"0_0", "0_2"}) ||
+		len(warm.Processes[1].Tasks.Standby) > 0 {
 		t.Errorf("the new instance warms up %v, should 0_0 and 0_2 and have no standby", got)
 	}
 	standby := all["classic-standby.json"].decode(t)

@@ -65,9 +65,11 @@ func classicError(g kmsg.DescribeGroupsResponseGroup) error {
 	case g.State == "Dead": // Before version 6 the broker gives no error code.
 		return &Error{Class: ClassUnknownGroup, Group: g.Group}
 	case g.ProtocolType != "" && g.ProtocolType != consumerType:
-		return &Error{Class: ClassNotStreamsGroup, Group: g.Group, Err: fmt.Errorf("its protocol type is %q, must be %q", g.ProtocolType, consumerType)}
+		return &Error{Class: ClassNotStreamsGroup, Group: g.Group,
+			Err: fmt.Errorf("its protocol type is %q, must be %q", g.ProtocolType, consumerType)}
 	case g.Protocol != "" && g.Protocol != streamsAssignor:
-		return &Error{Class: ClassNotStreamsGroup, Group: g.Group, Err: fmt.Errorf("its assignor is %q, must be %q", g.Protocol, streamsAssignor)}
+		return &Error{Class: ClassNotStreamsGroup, Group: g.Group,
+			Err: fmt.Errorf("its assignor is %q, must be %q", g.Protocol, streamsAssignor)}
 	}
 	return nil
 }

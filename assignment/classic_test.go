@@ -41,8 +41,8 @@ func processID(letter string) string {
 }
 
 // describe puts a member into the broker's description.
-func (m member) describe(t testing.TB) kmsg.DescribeGroupsResponseGroupMember {
-	t.Helper()
+func (m member) describe(tb testing.TB) kmsg.DescribeGroupsResponseGroupMember {
+	tb.Helper()
 	version := m.version
 	if version == 0 {
 		version = assignment.LatestVersion
@@ -50,7 +50,7 @@ func (m member) describe(t testing.TB) kmsg.DescribeGroupsResponseGroupMember {
 	userData, err := kfakestreams.EncodeSubscription(assignment.SubscriptionInfo{
 		Version: version, LatestVersion: version, ProcessID: processID(m.process), Tasks: m.offsets})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	metadata := kmsg.NewConsumerMemberMetadata()
 	metadata.Version, metadata.UserData, metadata.Topics = 3, userData, []string{"in"}
@@ -68,7 +68,8 @@ func (m member) describe(t testing.TB) kmsg.DescribeGroupsResponseGroupMember {
 
 // assigned gives the bytes of a member's assignment.
 func (m member) assigned(version int32) []byte {
-	info := assignment.AssignmentInfo{Version: version, CommonVersion: version, ErrorCode: m.errorCode, NextRebalanceMillis: assignment.NoRebalance}
+	info := assignment.AssignmentInfo{Version: version, CommonVersion: version, ErrorCode: m.errorCode,
+		NextRebalanceMillis: assignment.NoRebalance}
 	if !m.next.IsZero() {
 		info.NextRebalanceMillis = m.next.UnixMilli()
 	}
@@ -105,12 +106,12 @@ func reads(partitions ...int32) map[assignment.TopicPartition]assignment.Task {
 }
 
 // stable makes the description of a stable group.
-func stable(t testing.TB, members ...member) kmsg.DescribeGroupsResponseGroup {
-	t.Helper()
+func stable(tb testing.TB, members ...member) kmsg.DescribeGroupsResponseGroup {
+	tb.Helper()
 	g := kmsg.NewDescribeGroupsResponseGroup()
 	g.Group, g.State, g.ProtocolType, g.Protocol = "app", "Stable", "consumer", "stream"
 	for _, m := range members {
-		g.Members = append(g.Members, m.describe(t))
+		g.Members = append(g.Members, m.describe(tb))
 	}
 	return g
 }
@@ -176,7 +177,8 @@ func TestDecodeClassicPutsThreadsIntoProcesses(t *testing.T) {
 			members: []member{
 				{process: "a", thread: 1, host: "h1", active: reads(0, 1)},
 				{process: "b", thread: 1, host: "h2", standby: tasks("0", 0, 1), offsets: []assignment.TaskOffset{
-					{Task: assignment.Task{Subtopology: "0", Partition: 0}, Sum: 900}, {Task: assignment.Task{Subtopology: "0", Partition: 1}, Sum: 900}}},
+					{Task: assignment.Task{Subtopology: "0", Partition: 0}, Sum: 900}, {Task: assignment.Task{Subtopology: "0", Partition: 1},
+						Sum: 900}}},
 				{process: "c", thread: 1, host: "h3", standby: tasks("0", 1), next: soon, offsets: []assignment.TaskOffset{
 					{Task: assignment.Task{Subtopology: "0", Partition: 1}, Sum: 20}}},
 			},
@@ -194,15 +196,19 @@ func TestDecodeClassicPutsThreadsIntoProcesses(t *testing.T) {
 				{process: "c", thread: 1, host: "h3", standby: tasks("0", 0, 1), offsets: []assignment.TaskOffset{
 					{Task: assignment.Task{Subtopology: "0", Partition: 0}, Sum: 5000}}},
 			},
-			want: assignment.Group{Subtopologies: in(true, 2), Standbys: new(int32(1)), NextRebalance: time.UnixMilli(0).UTC(), Processes: []assignment.Process{
-				{ID: processID("a"), Host: "h1", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 0)}},
-				{ID: processID("b"), Host: "h2", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 1), Standby: tasks("0", 0)}},
-				{ID: processID("c"), Host: "h3", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Standby: tasks("0", 1), WarmUp: tasks("0", 0)}},
-			}},
+			want: assignment.Group{Subtopologies: in(true, 2), Standbys: new(int32(1)), NextRebalance: time.UnixMilli(0).UTC(),
+				Processes: []assignment.Process{
+					{ID: processID("a"), Host: "h1", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 0)}},
+					{ID: processID("b"), Host: "h2", ClientID: "app", Threads: 1,
+						Tasks: assignment.Tasks{Active: tasks("0", 1), Standby: tasks("0", 0)}},
+					{ID: processID("c"), Host: "h3", ClientID: "app", Threads: 1,
+						Tasks: assignment.Tasks{Standby: tasks("0", 1), WarmUp: tasks("0", 0)}},
+				}},
 		},
 		"without standbys every copy is a warm-up": {
 			members: []member{
-				{process: "a", thread: 1, host: "h1", active: reads(0, 1), offsets: []assignment.TaskOffset{{Task: assignment.Task{Subtopology: "0"}, Sum: -2}}},
+				{process: "a", thread: 1, host: "h1", active: reads(0, 1),
+					offsets: []assignment.TaskOffset{{Task: assignment.Task{Subtopology: "0"}, Sum: -2}}},
 				{process: "b", thread: 1, host: "h2", standby: tasks("0", 1), next: soon},
 			},
 			want: assignment.Group{Subtopologies: in(true, 2), NextRebalance: soon, Processes: []assignment.Process{
@@ -264,7 +270,8 @@ func TestDecodeClassicKeepsTheLastAssignmentWhereMembersWereToldAnError(t *testi
 	if err != nil || got.Assigned {
 		t.Errorf("members with nothing but an error have no assignment, but it is %+v (%v)", got, err)
 	}
-	want := []string{"1 members were assigned nothing, with error 77: not known", "2 members were assigned nothing, with error 1: source topics are missing"}
+	want := []string{"1 members were assigned nothing, with error 77: not known",
+		"2 members were assigned nothing, with error 1: source topics are missing"}
 	if diff := cmp.Diff(want, got.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
@@ -296,7 +303,8 @@ func TestDecodeClassicRefuses(t *testing.T) {
 		"a group of other consumers": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Protocol = "cooperative-sticky" },
 			assignment.ClassNotStreamsGroup, `its assignor is "cooperative-sticky", must be "stream"`},
 		"a member without metadata": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Members[0].ProtocolMetadata = nil },
-			assignment.ClassMalformed, `member "a-1" at "10.0.0.1": what the group's members say cannot be read: field subscription.version at offset 0`},
+			assignment.ClassMalformed, `member "a-1" at "10.0.0.1": what the group's members say cannot be read: ` +
+				"field subscription.version at offset 0"},
 		"metadata without user data": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			g.Members[0].ProtocolMetadata = []byte{0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
 		}, assignment.ClassMalformed, "field SubscriptionInfo.version at offset 0"},

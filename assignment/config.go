@@ -73,7 +73,7 @@ func LoadClusters(path string) ([]ClusterConfig, error) {
 	}
 	clusters, err := ParseClusters(data)
 	if err != nil {
-		return nil, fmt.Errorf("Kafka clusters in %s: %w", path, err)
+		return nil, fmt.Errorf("file %s of Kafka clusters: %w", path, err)
 	}
 	return clusters, nil
 }

@@ -32,7 +32,8 @@ clusters:
 `,
 			want: []assignment.ClusterConfig{{
 				Name: "prod", BootstrapServers: []string{"kafka-0.kafka:9093", "[fd00::1]:9093"},
-				TLS:               &assignment.TLSConfig{CAFile: "/tls/ca.crt", CertFile: "/tls/tls.crt", KeyFile: "/tls/tls.key", ServerName: "kafka"},
+				TLS: &assignment.TLSConfig{CAFile: "/tls/ca.crt", CertFile: "/tls/tls.crt", KeyFile: "/tls/tls.key",
+					ServerName: "kafka"},
 				SASL:              &assignment.SASLConfig{Mechanism: "SCRAM-SHA-512", UsernameFile: "/sasl/user", PasswordFile: "/sasl/password"},
 				AllowedNamespaces: []string{"shop"}, AllowedGroups: []string{"orders", "payments-*"},
 			}},
@@ -45,17 +46,22 @@ clusters:
 			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"], "tls": {}}]}`,
 			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}, TLS: &assignment.TLSConfig{}}},
 		},
-		"no clusters":             {file: `clusters: []`},
-		"a value of another type": {file: `{clusters: [{name: a, bootstrapServers: "a:1"}]}`, wantFaults: []string{`cluster "a": json: cannot unmarshal string`}},
-		"an empty file":           {file: ``},
-		"no YAML":                 {file: `{`, wantFaults: []string{"must be YAML with the key clusters"}},
-		"an unknown key":          {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tsl: {}}]}`, wantFaults: []string{`cluster "a": json: unknown field "tsl"`}},
-		"a password in the open":  {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`, wantFaults: []string{`cluster "a": json: unknown field "password"`}},
-		"a key twice":             {file: "clusters: []\nclusters: []", wantFaults: []string{`key "clusters" already set in map`}},
-		"no name and no servers":  {file: `{clusters: [{}]}`, wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
+		"no clusters": {file: `clusters: []`},
+		"a value of another type": {file: `{clusters: [{name: a, bootstrapServers: "a:1"}]}`,
+			wantFaults: []string{`cluster "a": json: cannot unmarshal string`}},
+		"an empty file": {file: ``},
+		"no YAML":       {file: `{`, wantFaults: []string{"must be YAML with the key clusters"}},
+		"an unknown key": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tsl: {}}]}`,
+			wantFaults: []string{`cluster "a": json: unknown field "tsl"`}},
+		"a password in the open": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`,
+			wantFaults: []string{`cluster "a": json: unknown field "password"`}},
+		"a key twice": {file: "clusters: []\nclusters: []", wantFaults: []string{`key "clusters" already set in map`}},
+		"no name and no servers": {file: `{clusters: [{}]}`,
+			wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
 		"a name twice": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}, {name: a, bootstrapServers: ["a:1"]}]}`,
 			wantFaults: []string{`cluster "a": name must be there once`}},
-		"servers that are none": {file: `{clusters: [{name: a, bootstrapServers: [kafka, "kafka:0", "kafka:65536", "kafka:x", ":9092"]}]}`, wantFaults: []string{
+		"servers that are none": {file: `{clusters: [{name: a,
+			bootstrapServers: [kafka, "kafka:0", "kafka:65536", "kafka:x", ":9092"]}]}`, wantFaults: []string{
 			`cluster "a": bootstrapServers[0]: "kafka" must be host:port`,
 			`cluster "a": bootstrapServers[1]: "kafka:0" must be host:port, with a port from 1 to 65535`,
 			`bootstrapServers[2]: "kafka:65536"`, `bootstrapServers[3]: "kafka:x"`, `bootstrapServers[4]: ":9092"`}},
@@ -64,7 +70,8 @@ clusters:
 		"SASL without anything": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
 			`cluster "a": sasl.mechanism: "GSSAPI" must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`,
 			`cluster "a": sasl.usernameFile must be set`, `cluster "a": sasl.passwordFile must be set`}},
-		"empty entries that would allow nothing": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], allowedNamespaces: [""], allowedGroups: ["x", ""]}]}`,
+		"empty entries that would allow nothing": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"],
+			allowedNamespaces: [""], allowedGroups: ["x", ""]}]}`,
 			wantFaults: []string{`cluster "a": allowedNamespaces[0] must not be empty`, `cluster "a": allowedGroups[1] must not be empty`}},
 	}
 	for name, c := range cases {
@@ -93,7 +100,8 @@ func TestLoadClustersNamesTheFile(t *testing.T) {
 	if err := os.WriteFile(missing, []byte(`{clusters: [{name: a}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := assignment.LoadClusters(missing); err == nil || !strings.Contains(err.Error(), missing+`: cluster "a": bootstrapServers`) {
+	if _, err := assignment.LoadClusters(missing); err == nil ||
+		!strings.Contains(err.Error(), missing+` of Kafka clusters: cluster "a": bootstrapServers`) {
 		t.Errorf("the error of a bad file is %v", err)
 	}
 	if err := os.WriteFile(missing, []byte(`{clusters: [{name: a, bootstrapServers: ["a:1"]}]}`), 0o600); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,8 @@ import (
 )
 
 // unhex reads bytes written as hexadecimal digits with spaces, and comments from # to the line's end.
-func unhex(t testing.TB, text string) []byte {
-	t.Helper()
+func unhex(tb testing.TB, text string) []byte {
+	tb.Helper()
 	var digits strings.Builder
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -27,7 +28,7 @@ func unhex(t testing.TB, text string) []byte {
 	}
 	data, err := hex.DecodeString(digits.String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
@@ -198,7 +199,7 @@ func checkCuts(t *testing.T, data []byte, decode func([]byte) error) {
 			t.Errorf("cut to %d of %d bytes the error is %v, should name field and offset", n, len(data), err)
 		}
 	}
-	if err := decode(append(data[:len(data):len(data)], 0)); err == nil || !strings.Contains(err.Error(), "1 bytes are left over") {
+	if err := decode(append(slices.Clip(data), 0)); err == nil || !strings.Contains(err.Error(), "1 bytes are left over") {
 		t.Errorf("with a byte too many the error is %v", err)
 	}
 }
@@ -209,9 +210,11 @@ func TestDecodersRefuse(t *testing.T) {
 		bytes      string
 		want       string
 	}{
-		"a subscription of version 0":  {false, `00000000`, "field SubscriptionInfo.version at offset 0: version 0 is not known, only 1 to 11"},
-		"a subscription of version 12": {false, `0000000c`, "field SubscriptionInfo.version at offset 0: version 12 is not known, only 1 to 11"},
-		"an assignment of version 12":  {true, `0000000c`, "field AssignmentInfo.usedVersion at offset 0: version 12 is not known, only 1 to 11"},
+		"a subscription of version 0": {false, `00000000`, "field SubscriptionInfo.version at offset 0: version 0 is not known, only 1 to 11"},
+		"a subscription of version 12": {false, `0000000c`,
+			"field SubscriptionInfo.version at offset 0: version 12 is not known, only 1 to 11"},
+		"an assignment of version 12": {true, `0000000c`,
+			"field AssignmentInfo.usedVersion at offset 0: version 12 is not known, only 1 to 11"},
 		"a count of two thousand million tasks": {true, `00000001 7fffffff 00000000`,
 			"field AssignmentInfo.activeTasks at offset 4: counts 2147483647 elements of at least 8 bytes, 4 bytes are left"},
 		"a count below zero": {true, `00000001 ffffffff`, "field AssignmentInfo.activeTasks at offset 4: counts -1 elements"},

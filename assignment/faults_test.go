@@ -61,12 +61,14 @@ func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
 		},
 		"a member with bytes that nobody can read": {
 			do: func(t *testing.T, k *kfakestreams.Cluster) {
+				t.Helper()
 				if err := k.Garble("orders", "10.0.0.2"); err != nil {
 					t.Fatal(err)
 				}
 			},
 			group: "orders", wantClass: assignment.ClassMalformed, wantErr: assignment.ErrMalformed,
-			wantText: `at "10.0.0.2": what the group's members say cannot be read: field SubscriptionInfo.latestSupportedVersion at offset 4: needs 4 bytes, 2 are left`,
+			wantText: `at "10.0.0.2": what the group's members say cannot be read: ` +
+				"field SubscriptionInfo.latestSupportedVersion at offset 4: needs 4 bytes, 2 are left",
 		},
 		"no right to describe the group": {
 			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.Fail("orders", kerr.GroupAuthorizationFailed) },
@@ -261,7 +263,7 @@ func clientOf(t *testing.T, config assignment.ClusterConfig) *assignment.Cluster
 // listen gives the address of a server that does with each connection what it is told.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +282,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 
 func TestClusterErrorsConcernAllGroups(t *testing.T) {
 	refusing := listen(t, func(net.Conn) {})
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,9 +390,10 @@ func TestClusterSpeaksTLS(t *testing.T) {
 		tls       *assignment.TLSConfig
 		wantClass assignment.Class
 	}{
-		"with its authority":            {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority)}, assignment.ClassUnknownGroup},
-		"without its authority":         {&assignment.TLSConfig{}, assignment.ClassUnauthorized},
-		"with another name":             {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority), ServerName: "kafka.test"}, assignment.ClassUnauthorized},
+		"with its authority":    {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority)}, assignment.ClassUnknownGroup},
+		"without its authority": {&assignment.TLSConfig{}, assignment.ClassUnauthorized},
+		"with another name": {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority), ServerName: "kafka.test"},
+			assignment.ClassUnauthorized},
 		"with a file that is no PEM":    {&assignment.TLSConfig{CAFile: write(t, "ca.pem", "no")}, assignment.ClassUnauthorized},
 		"with a certificate not there":  {&assignment.TLSConfig{CertFile: "/nowhere/a", KeyFile: "/nowhere/b"}, assignment.ClassUnauthorized},
 		"in plain text to a TLS server": {nil, assignment.ClassUnreachable},

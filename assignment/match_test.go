@@ -13,6 +13,11 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
+// nobodysAddress is why a process at an address has no pod.
+func nobodysAddress(host string) string {
+	return "no pod has the address " + host + " that the broker sees (address translation on the way, or the pod is gone)"
+}
+
 func TestMatch(t *testing.T) {
 	pod := func(name string, addresses ...string) assignment.Pod {
 		return assignment.Pod{Name: name, Addresses: addresses}
@@ -33,11 +38,14 @@ func TestMatch(t *testing.T) {
 		"by address, in any of its forms": {
 			processes: []assignment.Process{
 				process("a", "/10.0.0.1", 0), process("b", "10.0.0.2", 1), process("c", "fd00::0:3", 2), process("d", "/fd00:0:0:0:0:0:0:4%eth0", 3),
-				process("e", "::ffff:10.0.0.5", 4), process("f", "orders-5.ORDERS/10.0.0.6", 5), process("g", "[fd00::7]", 6), process("h", "Host-8", 7),
+				process("e", "::ffff:10.0.0.5", 4), process("f", "orders-5.ORDERS/10.0.0.6", 5), process("g", "[fd00::7]", 6), process("h",
+					"Host-8", 7),
 			},
-			pods: []assignment.Pod{pod("p8", "host-8"), pod("p7", "fd00::7"), pod("p6", "10.0.0.6"), pod("p5", "10.0.0.5"), pod("p4", "10.0.0.4", "fd00::4"),
+			pods: []assignment.Pod{pod("p8", "host-8"), pod("p7", "fd00::7"), pod("p6", "10.0.0.6"), pod("p5", "10.0.0.5"),
+				pod("p4", "10.0.0.4", "fd00::4"),
 				pod("p3", "fd00::3"), pod("p2", "10.0.0.2"), pod("p1", "10.0.0.1")},
-			want: assignment.Matching{Loads: []assignment.PodLoad{load("p1", 0), load("p2", 1), load("p3", 2), load("p4", 3), load("p5", 4), load("p6", 5),
+			want: assignment.Matching{Loads: []assignment.PodLoad{load("p1", 0), load("p2", 1), load("p3", 2), load("p4", 3),
+				load("p5", 4), load("p6", 5),
 				load("p7", 6), load("p8", 7)}},
 		},
 		"two processes in a pod add up": {
@@ -67,8 +75,8 @@ func TestMatch(t *testing.T) {
 					{Name: "p1", Why: "no member of the group has its address, and some members have no pod"},
 					{Name: "p2", Why: "no member of the group has its address, and some members have no pod"}},
 				Processes: []assignment.Unmatched{
-					{Name: "a", Host: "192.168.0.9", Why: "no pod has the address 192.168.0.9 that the broker sees (address translation on the way, or the pod is gone)"},
-					{Name: "b", Host: "192.168.0.9", Why: "no pod has the address 192.168.0.9 that the broker sees (address translation on the way, or the pod is gone)"}},
+					{Name: "a", Host: "192.168.0.9", Why: nobodysAddress("192.168.0.9")},
+					{Name: "b", Host: "192.168.0.9", Why: nobodysAddress("192.168.0.9")}},
 				Heaviest: load("", 1, 2),
 			},
 		},
@@ -89,8 +97,8 @@ func TestMatch(t *testing.T) {
 			processes: []assignment.Process{process("a", "x", 0, 1), moving},
 			want: assignment.Matching{
 				Processes: []assignment.Unmatched{
-					{Name: "a", Host: "x", Why: "no pod has the address x that the broker sees (address translation on the way, or the pod is gone)"},
-					{Name: "b", Host: "10.0.0.2", Why: "no pod has the address 10.0.0.2 that the broker sees (address translation on the way, or the pod is gone)"}},
+					{Name: "a", Host: "x", Why: nobodysAddress("x")},
+					{Name: "b", Host: "10.0.0.2", Why: nobodysAddress("10.0.0.2")}},
 				Heaviest: assignment.PodLoad{Processes: 1, Threads: 2, Static: true, Tasks: assignment.Tasks{Active: tasks("0", 2)},
 					Target: &assignment.Tasks{Active: tasks("0", 2, 3, 4)}},
 			},

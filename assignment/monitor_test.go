@@ -109,8 +109,16 @@ func (k *fakeKafka) pollsBetween(from, to time.Duration) int {
 	return n
 }
 
+// world is what a test of the monitor has.
+type world struct {
+	*testing.T
+	*assignment.Monitor
+
+	fakes map[string]*fakeKafka
+}
+
 // monitored runs a test in a bubble with a monitor of clusters by name.
-func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(*testing.T, *assignment.Monitor, map[string]*fakeKafka)) {
+func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		fakes := clusters()
@@ -118,16 +126,17 @@ func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(*t
 		for _, name := range slices.Sorted(maps.Keys(fakes)) {
 			configs = append(configs, assignment.ClusterConfig{Name: name})
 		}
-		monitor := assignment.NewMonitor(assignment.MonitorOptions{Clusters: configs, Connect: func(c assignment.ClusterConfig) (assignment.Describer, error) {
-			if fake := fakes[c.Name]; fake != nil {
-				return fake, nil
-			}
-			return nil, errors.New("no such fake")
-		}})
+		monitor := assignment.NewMonitor(assignment.MonitorOptions{Clusters: configs,
+			Connect: func(c assignment.ClusterConfig) (assignment.Describer, error) {
+				if fake := fakes[c.Name]; fake != nil {
+					return fake, nil
+				}
+				return nil, errors.New("no such fake")
+			}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- monitor.Start(ctx) }()
-		test(t, monitor, fakes)
+		test(world{t, monitor, fakes})
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the monitor ended with %v", err)
@@ -164,60 +173,60 @@ func received(m *assignment.Monitor) []string {
 var ordersRef = assignment.Ref{Cluster: "prod", ApplicationID: "orders"}
 
 func TestMonitorPollsAtOnceAndThenSlowly(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		m.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(w world) {
+		w.Track("shop/orders", ordersRef)
 		in(time.Second)
-		if n := fakes["prod"].pollsBetween(0, time.Second); n != 1 {
-			t.Errorf("a group that is new should be polled once at once, was %d times", n)
+		if n := w.fakes["prod"].pollsBetween(0, time.Second); n != 1 {
+			w.Errorf("a group that is new should be polled once at once, was %d times", n)
 		}
 		in(10 * time.Minute)
-		if n := fakes["prod"].pollsBetween(time.Second, time.Hour); n < 18 || n > 20 {
-			t.Errorf("in ten minutes of 30 to 33 s it should be polled 18 to 20 times, was %d times", n)
+		if n := w.fakes["prod"].pollsBetween(time.Second, time.Hour); n < 18 || n > 20 {
+			w.Errorf("in ten minutes of 30 to 33 s it should be polled 18 to 20 times, was %d times", n)
 		}
 	})
 }
 
 func TestMonitorPollsQuicklyForAMinuteWhenHurried(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		m.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(w world) {
+		w.Track("shop/orders", ordersRef)
 		in(10 * time.Second)
 		for range 20 { // Events come in bursts.
-			m.Hurry(ordersRef)
+			w.Hurry(ordersRef)
 			in(50 * time.Millisecond)
 		}
 		in(5 * time.Minute)
-		k := fakes["prod"]
+		k := w.fakes["prod"]
 		if n := k.pollsBetween(10*time.Second, 12*time.Second); n != 1 {
-			t.Errorf("a burst of events should be one poll at once, was %d", n)
+			w.Errorf("a burst of events should be one poll at once, was %d", n)
 		}
 		if n := k.pollsBetween(10*time.Second, 71*time.Second); n < 30 || n > 31 {
-			t.Errorf("in the minute there should be a poll every 2 s, were %d", n)
+			w.Errorf("in the minute there should be a poll every 2 s, were %d", n)
 		}
 		if n := k.pollsBetween(75*time.Second, 5*time.Minute); n > 8 {
-			t.Errorf("after the minute polling should be slow again, were %d polls", n)
+			w.Errorf("after the minute polling should be slow again, were %d polls", n)
 		}
 	})
 }
 
 func TestMonitorDescribesAllGroupsOfAClusterInOneBatch(t *testing.T) {
-	monitored(t, one("a", "b", "c"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
+	monitored(t, one("a", "b", "c"), func(w world) {
 		synctest.Wait()
 		for _, id := range []string{"c", "a", "b"} {
-			m.Track("shop/"+id, assignment.Ref{Cluster: "prod", ApplicationID: id})
+			w.Track("shop/"+id, assignment.Ref{Cluster: "prod", ApplicationID: id})
 		}
 		in(time.Second)
-		k := fakes["prod"]
+		k := w.fakes["prod"]
 		if got := strings.Join(k.batches, ";"); strings.Count(got, ";") > 1 || !strings.Contains(got, "a,") && !strings.Contains(got, ",b") {
-			t.Errorf("the batches are %q, should have several groups in one", got)
+			w.Errorf("the batches are %q, should have several groups in one", got)
 		}
 	})
 }
 
 func TestMonitorTellsOfChangesOnly(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		m.Track("shop/orders", ordersRef)
-		m.Track("shop/twin", ordersRef)
-		k := fakes["prod"]
+	monitored(t, one("orders"), func(w world) {
+		w.Track("shop/orders", ordersRef)
+		w.Track("shop/twin", ordersRef)
+		k := w.fakes["prod"]
 		steps := []struct {
 			what string
 			do   func()
@@ -230,84 +239,87 @@ func TestMonitorTellsOfChangesOnly(t *testing.T) {
 			{"stable again, as before", func() { k.set(group("orders", "Stable", 1)) }, []string{"shop/orders", "shop/twin"}},
 			{"an error", func() { k.fail(&assignment.Error{Class: assignment.ClassTimeout}) }, []string{"shop/orders", "shop/twin"}},
 			{"the same error", func() {}, nil},
-			{"an error of another class", func() { k.fail(&assignment.Error{Class: assignment.ClassUnreachable}) }, []string{"shop/orders", "shop/twin"}},
+			{"an error of another class", func() { k.fail(&assignment.Error{Class: assignment.ClassUnreachable}) },
+				[]string{"shop/orders", "shop/twin"}},
 			{"no error", func() { k.fail(nil) }, []string{"shop/orders", "shop/twin"}},
-			{"one key less", func() { m.Forget("shop/twin"); k.set(group("orders", "Stable", 2)) }, []string{"shop/orders"}},
+			{"one key less", func() { w.Forget("shop/twin"); k.set(group("orders", "Stable", 2)) }, []string{"shop/orders"}},
 		}
 		for _, s := range steps {
 			s.do()
 			in(5 * time.Minute)
-			if diff := cmp.Diff(s.want, received(m)); diff != "" {
-				t.Errorf("%s: keys (-want +got):\n%s", s.what, diff)
+			if diff := cmp.Diff(s.want, received(w.Monitor)); diff != "" {
+				w.Errorf("%s: keys (-want +got):\n%s", s.what, diff)
 			}
 		}
 	})
 }
 
 func TestMonitorKeepsTheLastAssignment(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		m.Track("shop/orders", ordersRef)
-		if got := m.Latest(ordersRef); !got.At.IsZero() || got.Group != nil || got.Err != nil {
-			t.Errorf("before the first poll the observation is %+v, should be zero", got)
+	monitored(t, one("orders"), func(w world) {
+		w.Track("shop/orders", ordersRef)
+		if got := w.Latest(ordersRef); !got.At.IsZero() || got.Group != nil || got.Err != nil {
+			w.Errorf("before the first poll the observation is %+v, should be zero", got)
 		}
 		in(time.Second)
-		first := m.Latest(ordersRef)
+		first := w.Latest(ordersRef)
 		if first.Group == nil || first.State != "Stable" || first.Err != nil || !first.GroupAt.Equal(first.At) {
-			t.Fatalf("after the first poll the observation is %+v", first)
+			w.Fatalf("after the first poll the observation is %+v", first)
 		}
-		k := fakes["prod"]
+		k := w.fakes["prod"]
 		k.set(group("orders", "PreparingRebalance", 0))
 		in(time.Minute)
-		if got := m.Latest(ordersRef); got.State != "PreparingRebalance" || got.Err != nil || got.Group != first.Group || !got.At.After(first.At) {
-			t.Errorf("while it rebalances the observation is %+v, should have the last group", got)
+		if got := w.Latest(ordersRef); got.State != "PreparingRebalance" || got.Err != nil || got.Group != first.Group ||
+			!got.At.After(first.At) {
+			w.Errorf("while it rebalances the observation is %+v, should have the last group", got)
 		}
 		k.fail(&assignment.Error{Class: assignment.ClassTimeout})
 		in(time.Minute)
-		got := m.Latest(ordersRef)
-		if !errors.Is(got.Err, assignment.ErrTimeout) || got.Group != first.Group || !got.GroupAt.Equal(first.GroupAt) || got.State != "PreparingRebalance" {
-			t.Errorf("with an error the observation is %+v, should have the last group", got)
+		got := w.Latest(ordersRef)
+		if !errors.Is(got.Err, assignment.ErrTimeout) || got.Group != first.Group || !got.GroupAt.Equal(first.GroupAt) ||
+			got.State != "PreparingRebalance" {
+			w.Errorf("with an error the observation is %+v, should have the last group", got)
 		}
 	})
 }
 
 func TestMonitorBacksOffFromAClusterThatFails(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		k := fakes["prod"]
+	monitored(t, one("orders"), func(w world) {
+		k := w.fakes["prod"]
 		k.fail(&assignment.Error{Class: assignment.ClassUnreachable})
-		m.Track("shop/orders", ordersRef)
+		w.Track("shop/orders", ordersRef)
 		for range 600 { // Pods that die must not make it worse.
-			m.Hurry(ordersRef)
+			w.Hurry(ordersRef)
 			in(time.Second)
 		}
 		want := time.Duration(0)
-		for i, pause := range []time.Duration{2, 4, 8, 16, 32, 64, 120} {
-			want += pause * time.Second
+		for i, pause := range []int{2, 4, 8, 16, 32, 64, 120} {
+			want += time.Duration(pause) * time.Second
 			if got := k.polls[i+1]; got < want || got > want+want/10+time.Second {
-				t.Errorf("poll %d came after %v, should after %v and a tenth at most", i+1, got, want)
+				w.Errorf("poll %d came after %v, should after %v and a tenth at most", i+1, got, want)
 			}
 		}
 		k.fail(nil)
 		in(3 * time.Minute)
-		if got := m.Latest(ordersRef); got.Err != nil || got.Group == nil {
-			t.Errorf("once the cluster answers the observation is %+v", got)
+		if got := w.Latest(ordersRef); got.Err != nil || got.Group == nil {
+			w.Errorf("once the cluster answers the observation is %+v", got)
 		}
 		recovered := time.Since(k.start)
 		in(2 * time.Minute)
 		if n := k.pollsBetween(recovered, recovered+2*time.Minute); n < 3 {
-			t.Errorf("after that polling should be as before, were %d polls in two minutes", n)
+			w.Errorf("after that polling should be as before, were %d polls in two minutes", n)
 		}
 	})
 }
 
 func TestMonitorDoesNotBackOffForOneGroupsError(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		k := fakes["prod"]
+	monitored(t, one("orders"), func(w world) {
+		k := w.fakes["prod"]
 		k.groups["nobody"] = assignment.Result{Err: &assignment.Error{Class: assignment.ClassUnknownGroup, Group: "nobody"}}
-		m.Track("shop/orders", ordersRef)
-		m.Track("shop/nobody", assignment.Ref{Cluster: "prod", ApplicationID: "nobody"})
+		w.Track("shop/orders", ordersRef)
+		w.Track("shop/nobody", assignment.Ref{Cluster: "prod", ApplicationID: "nobody"})
 		in(5 * time.Minute)
 		if n := strings.Count(strings.Join(k.batches, ";"), "orders"); n < 9 {
-			t.Errorf("in five minutes the good group was polled %d times only", n)
+			w.Errorf("in five minutes the good group was polled %d times only", n)
 		}
 	})
 }
@@ -318,101 +330,103 @@ func TestMonitorPollsOtherClustersWhileOneIsSlow(t *testing.T) {
 		slow.slow = time.Hour
 		return map[string]*fakeKafka{"prod": newFakeKafka("orders"), "slow": slow}
 	}
-	monitored(t, clusters, func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
+	monitored(t, clusters, func(w world) {
 		stuck := assignment.Ref{Cluster: "slow", ApplicationID: "stuck"}
-		m.Track("shop/stuck", stuck)
-		m.Track("shop/orders", ordersRef)
+		w.Track("shop/stuck", stuck)
+		w.Track("shop/orders", ordersRef)
 		in(time.Second)
-		if got := m.Latest(ordersRef); got.Group == nil {
-			t.Errorf("the quick cluster's group is %+v", got)
+		if got := w.Latest(ordersRef); got.Group == nil {
+			w.Errorf("the quick cluster's group is %+v", got)
 		}
 		in(10 * time.Second)
-		if got := m.Latest(stuck); assignment.ClassOf(got.Err) != assignment.ClassTimeout {
-			t.Errorf("after the timeout the slow cluster's group is %+v", got)
+		if got := w.Latest(stuck); assignment.ClassOf(got.Err) != assignment.ClassTimeout {
+			w.Errorf("after the timeout the slow cluster's group is %+v", got)
 		}
 	})
 }
 
 func TestMonitorForgets(t *testing.T) {
-	monitored(t, one("orders", "payments"), func(t *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		k := fakes["prod"]
+	monitored(t, one("orders", "payments"), func(w world) {
+		k := w.fakes["prod"]
 		payments := assignment.Ref{Cluster: "prod", ApplicationID: "payments"}
-		m.Track("shop/app", ordersRef)
+		w.Track("shop/app", ordersRef)
 		in(time.Second)
-		m.Track("shop/app", payments) // Another application: the first is nobody's any more.
+		w.Track("shop/app", payments) // Another application: the first is nobody's any more.
 		in(time.Second)
-		if got := m.Latest(ordersRef); got.Group != nil {
-			t.Errorf("what nobody tracks should be forgotten, is %+v", got)
+		if got := w.Latest(ordersRef); got.Group != nil {
+			w.Errorf("what nobody tracks should be forgotten, is %+v", got)
 		}
-		if got := m.Latest(payments); got.Group == nil {
-			t.Errorf("the other application is %+v", got)
+		if got := w.Latest(payments); got.Group == nil {
+			w.Errorf("the other application is %+v", got)
 		}
-		m.Forget("shop/app")
-		m.Forget("shop/never-there")
-		m.Hurry(payments)
+		w.Forget("shop/app")
+		w.Forget("shop/never-there")
+		w.Hurry(payments)
 		in(time.Second)
 		polls := len(k.polls)
 		in(10 * time.Minute)
 		if len(k.polls) != polls {
-			t.Errorf("a cluster without groups was polled %d times more", len(k.polls)-polls)
+			w.Errorf("a cluster without groups was polled %d times more", len(k.polls)-polls)
 		}
-		m.Track("shop/app", ordersRef)
+		w.Track("shop/app", ordersRef)
 		in(time.Second)
-		if got := m.Latest(ordersRef); got.Group == nil || k.closed == 0 {
-			t.Errorf("tracked again it is %+v, with %d clients closed", got, k.closed)
+		if got := w.Latest(ordersRef); got.Group == nil || k.closed == 0 {
+			w.Errorf("tracked again it is %+v, with %d clients closed", got, k.closed)
 		}
 	})
 }
 
 func TestMonitorKnowsItsClusters(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, _ map[string]*fakeKafka) {
-		if c, ok := m.Cluster("prod"); !ok || c.Name != "prod" {
-			t.Errorf("the cluster prod is %+v (%v)", c, ok)
+	monitored(t, one("orders"), func(w world) {
+		if c, ok := w.Cluster("prod"); !ok || c.Name != "prod" {
+			w.Errorf("the cluster prod is %+v (%v)", c, ok)
 		}
-		if _, ok := m.Cluster("test"); ok {
-			t.Error("there should be no cluster test")
+		if _, ok := w.Cluster("test"); ok {
+			w.Error("there should be no cluster test")
 		}
 		unknown := assignment.Ref{Cluster: "test", ApplicationID: "orders"}
-		m.Track("shop/orders", unknown)
-		m.Hurry(unknown)
-		if got := m.Latest(unknown); !errors.Is(got.Err, assignment.ErrUnknownCluster) || assignment.ClassOf(got.Err) != assignment.ClassUnknownCluster {
-			t.Errorf("a group of an unknown cluster is %+v", got)
+		w.Track("shop/orders", unknown)
+		w.Hurry(unknown)
+		if got := w.Latest(unknown); !errors.Is(got.Err, assignment.ErrUnknownCluster) ||
+			assignment.ClassOf(got.Err) != assignment.ClassUnknownCluster {
+			w.Errorf("a group of an unknown cluster is %+v", got)
 		}
-		m.Forget("shop/orders")
+		w.Forget("shop/orders")
 	})
 }
 
 func TestMonitorTracksAClusterByItsServersAndReportsThatItCannotConnect(t *testing.T) {
 	clusters := func() map[string]*fakeKafka { return map[string]*fakeKafka{"a:9092,b:9092": newFakeKafka("orders")} }
-	monitored(t, clusters, func(t *testing.T, m *assignment.Monitor, _ map[string]*fakeKafka) {
+	monitored(t, clusters, func(w world) {
 		ref := assignment.Ref{BootstrapServers: "a:9092,b:9092", ApplicationID: "orders"}
-		m.Track("shop/orders", ref)
+		w.Track("shop/orders", ref)
 		other := assignment.Ref{BootstrapServers: "c:9092", ApplicationID: "orders"}
-		m.Track("shop/other", other)
+		w.Track("shop/other", other)
 		in(time.Second)
-		if got := m.Latest(ref); got.Group == nil || ref.String() != "a:9092,b:9092/orders" {
-			t.Errorf("%s is %+v", ref, got)
+		if got := w.Latest(ref); got.Group == nil || ref.String() != "a:9092,b:9092/orders" {
+			w.Errorf("%s is %+v", ref, got)
 		}
-		if got := m.Latest(other); assignment.ClassOf(got.Err) != assignment.ClassUnreachable || !strings.Contains(got.Err.Error(), "no such fake") {
-			t.Errorf("%s is %+v, should have the error of connecting", other, got)
+		if got := w.Latest(other); assignment.ClassOf(got.Err) != assignment.ClassUnreachable ||
+			!strings.Contains(got.Err.Error(), "no such fake") {
+			w.Errorf("%s is %+v, should have the error of connecting", other, got)
 		}
 	})
 }
 
 func TestMonitorStartsOnce(t *testing.T) {
-	monitored(t, one("orders"), func(t *testing.T, m *assignment.Monitor, _ map[string]*fakeKafka) {
+	monitored(t, one("orders"), func(w world) {
 		synctest.Wait()
-		if err := m.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
-			t.Errorf("a second start gave %v", err)
+		if err := w.Start(w.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
+			w.Errorf("a second start gave %v", err)
 		}
 	})
 }
 
 func TestMonitorClosesItsClientsInTheEnd(t *testing.T) {
 	var k *fakeKafka
-	monitored(t, one("orders"), func(_ *testing.T, m *assignment.Monitor, fakes map[string]*fakeKafka) {
-		k = fakes["prod"]
-		m.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(w world) {
+		k = w.fakes["prod"]
+		w.Track("shop/orders", ordersRef)
 		in(time.Second)
 	})
 	if k.closed != 1 {

@@ -141,7 +141,7 @@ func (m *Monitor) poll(ctx context.Context, l *loop, client Describer) Describer
 	if client != nil {
 		results = client.Describe(ctx, groups)
 	}
-	if context.Cause(ctx) != context.Canceled {
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
 		m.record(l, results, time.Now())
 	}
 	return client

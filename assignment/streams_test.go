@@ -106,7 +106,8 @@ func TestDecodeStreams(t *testing.T) {
 				thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("0", 0, 1)}, kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)}),
 				thread("b", "h2", kmsg.StreamsAssignment{}, kmsg.StreamsAssignment{ActiveTasks: ids("0", 1)})),
 			want: assignment.Group{State: "Reconciling", Assigned: true, VersionHint: "4.1", Processes: []assignment.Process{
-				{ID: "a", Host: "h1", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 0, 1)}, Target: &assignment.Tasks{Active: tasks("0", 0)}},
+				{ID: "a", Host: "h1", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 0, 1)},
+					Target: &assignment.Tasks{Active: tasks("0", 0)}},
 				{ID: "b", Host: "h2", ClientID: "app", Threads: 1, Target: &assignment.Tasks{Active: tasks("0", 1)}}}},
 		},
 	}
@@ -139,7 +140,8 @@ func TestDecodeStreamsKnowsNoAssignment(t *testing.T) {
 }
 
 func TestDecodeStreamsReadsTheTopologysDescription(t *testing.T) {
-	g := streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)}, kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)}))
+	g := streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)},
+		kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)}))
 	node := func(stores ...string) kmsg.TopologyDescriptionNode {
 		n := kmsg.NewTopologyDescriptionNode()
 		n.Stores = stores
@@ -174,8 +176,9 @@ func TestDecodeStreamsRefuses(t *testing.T) {
 		wantClass assignment.Class
 		wantText  string
 	}{
-		"an error code":         {notFound, assignment.ClassUnknownGroup, "GROUP_ID_NOT_FOUND"},
-		"a task that cannot be": {streamsGroup("Stable", thread("a", "h1", bad, kmsg.StreamsAssignment{})), assignment.ClassMalformed, `member "a-member" at "h1"`},
+		"an error code": {notFound, assignment.ClassUnknownGroup, "GROUP_ID_NOT_FOUND"},
+		"a task that cannot be": {streamsGroup("Stable", thread("a", "h1", bad, kmsg.StreamsAssignment{})), assignment.ClassMalformed,
+			`member "a-member" at "h1"`},
 		"a target that cannot be": {streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{}, bad)), assignment.ClassMalformed,
 			`field StandbyTasks: partition -1 of subtopology "0" must not be negative`},
 	}

@@ -147,15 +147,13 @@ func (c *Cluster) describeConfigs(request kmsg.Request) kmsg.Response {
 
 // configsOf gives the configs of a changelog topic or a group.
 func (c *Cluster) configsOf(resource kmsg.DescribeConfigsRequestResource) (map[string]string, bool) {
-	switch resource.ResourceType {
-	case kmsg.ConfigResourceTypeTopic:
+	if resource.ResourceType == kmsg.ConfigResourceTypeTopic {
 		configs, ok := c.configs[resource.ResourceName]
 		return configs, ok
-	case kmsg.ConfigResourceTypeGroupConfig:
-		if g := c.groups[resource.ResourceName]; g != nil {
-			return map[string]string{"streams.num.standby.replicas": strconv.Itoa(g.Standbys),
-				"streams.session.timeout.ms": sessionTimeoutMillis}, true
-		}
+	}
+	if g := c.groups[resource.ResourceName]; g != nil && resource.ResourceType == kmsg.ConfigResourceTypeGroupConfig {
+		return map[string]string{"streams.num.standby.replicas": strconv.Itoa(g.Standbys),
+			"streams.session.timeout.ms": sessionTimeoutMillis}, true
 	}
 	return nil, false
 }

@@ -66,8 +66,9 @@ func (s Store) configs() map[string]string {
 		return map[string]string{"cleanup.policy": "compact,delete", "retention.ms": topicRetention}
 	case assignment.Versioned:
 		return map[string]string{"cleanup.policy": "compact", "min.compaction.lag.ms": topicRetention}
+	default:
+		return map[string]string{"cleanup.policy": "compact"}
 	}
-	return map[string]string{"cleanup.policy": "compact"}
 }
 
 // changelog gives the name of a store's changelog topic.

@@ -82,7 +82,7 @@ func New(options ...kfake.Opt) (*Cluster, error) {
 		describeConfigsKey:      c.describeConfigs,
 		streamsGroupDescribeKey: c.describeStreams,
 	} {
-		fake.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // The order that kfake wants.
+		fake.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) {
 			fake.KeepControl()
 			if c.refuses(key) {
 				return nil, errRefused, true

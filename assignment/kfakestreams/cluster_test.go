@@ -45,7 +45,8 @@ func check(t *testing.T, g *group) {
 			want = min(g.Standbys, len(g.instances)-1)
 		}
 		if active[task.Task] != 1 || standbys[task.Task] != want {
-			t.Errorf("task %v is active %d times with %d standbys, should be once with %d", task.Task, active[task.Task], standbys[task.Task], want)
+			t.Errorf("task %v is active %d times with %d standbys, should be once with %d", task.Task, active[task.Task],
+				standbys[task.Task], want)
 		}
 	}
 	if len(active) != len(g.tasks()) {
@@ -156,7 +157,8 @@ func TestEverythingElseIsKfakes(t *testing.T) {
 	resource.ResourceType, resource.ResourceName, resource.ConfigNames = kmsg.ConfigResourceTypeTopic, "plain", []string{"retention.ms"}
 	request.Resources = append(request.Resources, resource)
 	response, err := request.RequestWith(t.Context(), client)
-	if err != nil || len(response.Resources) != 1 || len(response.Resources[0].Configs) != 1 || *response.Resources[0].Configs[0].Value != "1234" {
+	if err != nil || len(response.Resources) != 1 || len(response.Resources[0].Configs) != 1 ||
+		*response.Resources[0].Configs[0].Value != "1234" {
 		t.Errorf("the topic's configs are %+v (%v)", response, err)
 	}
 }
