@@ -69,7 +69,7 @@ func plan(obs *observation, lost losses) *planning {
 	result.tasks = result.workload.Tasks()
 	result.tasksKnown = result.tasks > 0
 	result.policy = policyOf(obs.app, lost)
-	if !result.tasksKnown {
+	if !result.tasksKnown || obs.container == nil {
 		return result
 	}
 	running, spread := runningPods(obs), assignmentOf(obs, lost)
@@ -99,6 +99,9 @@ func plan(obs *observation, lost losses) *planning {
 		if k == result.policy.Losses {
 			result.need = int64(need)
 		}
+		if k == 0 && len(running) == 0 { // the first pods are to come
+			result.needNow = int64(need)
+		}
 	}
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
 		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
@@ -119,10 +122,14 @@ func heaviestLoad(w memplan.Workload, spread memplan.Assignment, policy memplan.
 	return heaviest, most
 }
 
-// survives asks the planner for each kind of pod: those that run with the plan, and those that run as they were shipped.
+// survives asks the planner for each kind of pod: those that run with the plan, or will, and those that run as they were shipped.
 func survives(obs *observation, p *planning, asShipped memplan.Workload, spread memplan.Assignment, lost losses) int {
 	with, without := map[string]memplan.Bytes{}, map[string]memplan.Bytes{}
+	for _, pod := range spread.Pods { // a pod that is to come gets what new pods get
+		with[pod.Name] = memplan.Bytes(newLimit(obs, p.need))
+	}
 	for _, pod := range runningPods(obs) {
+		delete(with, pod.name)
 		limit := pod.effectiveLimit()
 		switch {
 		case limit == nil:
@@ -133,6 +140,19 @@ func survives(obs *observation, p *planning, asShipped memplan.Workload, spread 
 		}
 	}
 	return min(memplan.Survives(p.workload, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without), max(0, lost.instances-1))
+}
+
+// newLimit is the limit of a new pod, for a need.
+func newLimit(obs *observation, need int64) int64 {
+	if obs.container.limit == nil {
+		return need
+	}
+	walls := envelopeOf(obs)
+	if !walls.managed() {
+		return walls.template
+	}
+	limit, _ := walls.clamp(need)
+	return limit
 }
 
 // under makes the plan for what the heaviest pod may have to run, under a limit, whether it fits or not.

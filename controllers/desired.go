@@ -67,10 +67,16 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		return want
 	}
 	want.resizes = resizesWanted(obs, p, walls)
-	if settling(obs, lost) {
+	newPods := want.limit
+	if walls.managed() && want.limit != walls.template {
+		if want.withdrawn = withdrawn(obs, want.limit, walls.template); want.withdrawn != "" {
+			newPods = walls.template
+		}
+	}
+	if want.withdrawn == "" && settling(obs, lost) {
 		want.planData = obs.planConfigMap.Data
 	} else {
-		want.planData = planData(obs, p, want.limit)
+		want.planData = planData(obs, p, newPods)
 	}
 	want.generation = generationOf(want.planData)
 	want.wantInjection(obs, walls)
@@ -123,7 +129,7 @@ func holds(obs *observation, p *planning, want *desired) fault {
 		return fault{v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are; the last plan stays in force"}
 	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
 		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}
-	case p.tasksKnown && p.needNow > want.limit:
+	case p.needNow > want.limit, !p.tasksKnown && !want.typical.fits:
 		return fault{v1alpha1.ReasonShortage, shortageMessage(p, want)}
 	}
 	return fault{}
@@ -131,7 +137,7 @@ func holds(obs *observation, p *planning, want *desired) fault {
 
 func shortageMessage(p *planning, want *desired) string {
 	message := fmt.Sprintf("a limit of %s does not hold what a pod runs now", humanBytes(want.limit))
-	if p.needNow < neverFits {
+	if p.tasksKnown && p.needNow < neverFits {
 		message = fmt.Sprintf("%s: %s are needed", message, humanBytes(p.needNow))
 	}
 	if want.capped != "" {
@@ -150,8 +156,12 @@ func settling(obs *observation, lost losses) bool {
 	if lost.away == 0 || obs.injection == nil || obs.planConfigMap == nil || obs.app.Status.ObservedGeneration != obs.app.Generation {
 		return false
 	}
-	forLimit := obs.injection.Spec.Memory.ForLimit
-	return forLimit == nil || forLimit.Cmp(*obs.container.limit) == 0
+	if forLimit := obs.injection.Spec.Memory.ForLimit; forLimit != nil {
+		return forLimit.Cmp(*obs.container.limit) == 0
+	}
+	return !slices.ContainsFunc(obs.pods, func(p podFacts) bool { // then the template's limit was changed, and the plan must follow
+		return p.exists() && p.limit != nil && p.limit.Cmp(*obs.container.limit) != 0
+	})
 }
 
 // planData computes what the mounted files say. They must be safe for the smallest limit that a pod which reads them has, or is about
@@ -201,11 +211,7 @@ func (want *desired) wantInjection(obs *observation, walls envelope) {
 	if variable == v1alpha1.JavaToolOptions {
 		want.injection.Options = v1alpha1.VMOptions
 	}
-	if !walls.managed() || want.limit == walls.template {
-		return
-	}
-	want.withdrawn = withdrawn(obs, want.limit, walls.template)
-	if want.withdrawn == "" {
+	if walls.managed() && want.limit != walls.template && want.withdrawn == "" {
 		want.injection.Memory = injectedMemory(obs, want.limit, walls.template, want.typical.expected)
 	}
 }
@@ -303,8 +309,9 @@ func resizesWanted(obs *observation, p *planning, walls envelope) []resizeWanted
 			outcome != v1alpha1.ResizeNone && outcome != v1alpha1.ResizeApplied { // one resize at a time
 			continue
 		}
-		to, _ := walls.clamp(p.pods[pod.name].need)
-		if to <= has.Value() || to <= pod.limit.Value() { // it holds, or was asked for already
+		need := p.pods[pod.name].need
+		to, _ := walls.clamp(need)
+		if need <= has.Value() || to <= has.Value() || to <= pod.limit.Value() { // it holds, cannot grow, or was asked for already
 			continue
 		}
 		wanted = append(wanted, resizeWanted{pod: pod, from: pod.limit.Value(), to: to, request: resizedRequest(obs, pod, to)})

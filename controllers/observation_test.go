@@ -60,6 +60,7 @@ func observed(t *testing.T, g given) *observation {
 	case *appsv1.Deployment:
 		obs.workload = readDeployment(workload)
 	case none:
+		obs.group = groupFactsOf(obs, g)
 		return obs
 	default:
 		t.Fatalf("a workload of type %T", workload)
@@ -68,6 +69,7 @@ func observed(t *testing.T, g given) *observation {
 		obs.container = readContainer(obs.workload.template, c, string(optionsVariable(g.app)))
 	}
 	if obs.container == nil {
+		obs.group = groupFactsOf(obs, g)
 		return obs
 	}
 	nodes := map[string]nodeFacts{}
