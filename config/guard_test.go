@@ -128,6 +128,11 @@ func TestUsersWithTheEditRole(t *testing.T) {
 		planted.GenerateName = v1alpha1.ConfigMapPrefix
 		wantDenied(t, byOwnObjects, func() error { return jane.Create(t.Context(), planted.DeepCopy(), client.DryRunAll) })
 	})
+	t.Run("may not plant an agent", func(t *testing.T) {
+		planted := planMap(namespace, "streamweir-agent-0123456789abcdef")
+		planted.Data, planted.BinaryData, planted.Immutable = nil, map[string][]byte{"agent.jar": []byte("x")}, new(true)
+		wantDenied(t, byOwnObjects, func() error { return jane.Create(t.Context(), planted.DeepCopy(), client.DryRunAll) })
+	})
 	t.Run("may not write status", func(t *testing.T) {
 		streamApp := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orders"}}
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"mode":"Enforce"}}`))
@@ -182,6 +187,7 @@ func TestGarbageCollection(t *testing.T) {
 	plan, injection := createOwnObjects(t, namespace)
 	for name, user := range map[string]string{
 		"the garbage collector":                            "system:serviceaccount:kube-system:generic-garbage-collector",
+		"the controller that empties namespaces":           "system:serviceaccount:kube-system:namespace-controller",
 		"the controller manager where it runs as one user": "system:kube-controller-manager",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,8 +196,8 @@ func TestGarbageCollection(t *testing.T) {
 			collector := as(t, user)
 			orphaned := plan.DeepCopy()
 			orphaned.OwnerReferences = nil
-			gomega.NewWithT(t).Eventually(func() error { return collector.Update(t.Context(), orphaned.DeepCopy(), client.DryRunAll) }, eventually, polling).
-				Should(gomega.Succeed())
+			update := func() error { return collector.Update(t.Context(), orphaned.DeepCopy(), client.DryRunAll) }
+			gomega.NewWithT(t).Eventually(update, eventually, polling).Should(gomega.Succeed())
 			wantAllowed(t, collector.Delete(t.Context(), plan.DeepCopy(), client.DryRunAll))
 			wantAllowed(t, collector.Delete(t.Context(), injection.DeepCopy(), client.DryRunAll))
 			wantDenied(t, byOwnObjects, func() error {

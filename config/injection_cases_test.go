@@ -12,27 +12,43 @@ import (
 )
 
 func TestInjectionByOwner(t *testing.T) {
-	both := []v1alpha1.PodInjection{anInjection(), anInjection(forOwner(v1alpha1.KindDeployment, "payments"), func(spec *v1alpha1.PodInjectionSpec) {
+	payments := anInjection(forOwner(v1alpha1.KindDeployment, "payments"), func(spec *v1alpha1.PodInjectionSpec) {
 		spec.PlanConfigMap, spec.PlanGeneration = "streamweir-plan-payments", "g2"
-	})}
-	both[1].Name = "payments"
+	})
+	payments.Name = "payments"
 	deployment := []v1alpha1.PodInjection{anInjection(forOwner(v1alpha1.KindDeployment, "orders"))}
 	bare := &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}}
 
 	testInjections(t, map[string]injectionCase{
-		"a pod of the StatefulSet is injected":                    {pod: aPod(), want: bare},
-		"a pod of another StatefulSet is not":                     {pod: aPod(ownedBy("StatefulSet", "orders-2"))},
-		"a pod of another kind with the same name is not":         {pod: aPod(ownedBy("DaemonSet", "orders"))},
-		"a pod without an owner is not":                           {pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences = nil })},
-		"a pod whose owner is not its controller is not":          {pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil })},
-		"a kind of the same name in another group is not":         {pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences[0].APIVersion = "example.com/v1" })},
-		"a pod of the Deployment is injected":                     {injections: deployment, pod: aPod(ownedByDeployment("orders", "5d9c")), want: bare},
-		"a pod of a Deployment with a longer name is not":         {injections: deployment, pod: aPod(ownedByDeployment("orders-api", "5d9c"))},
-		"a pod of a StatefulSet named as the Deployment is not":   {injections: deployment, pod: aPod()},
-		"a pod of a ReplicaSet without a Deployment is not":       {injections: deployment, pod: aPod(ownedBy("ReplicaSet", "orders-5d9c"))},
-		"of two StreamApps a pod gets its own, the StatefulSet's": {injections: both, pod: aPod(), want: bare},
+		"a pod of the StatefulSet is injected":            {pod: aPod(), want: bare},
+		"a pod of another StatefulSet is not":             {pod: aPod(ownedBy("StatefulSet", "orders-2"))},
+		"a pod of another kind with the same name is not": {pod: aPod(ownedBy("DaemonSet", "orders"))},
+		"a pod without an owner is not":                   {pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences = nil })},
+		"a pod whose owner is not its controller is not": {
+			pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }),
+		},
+		"a kind of the same name in another group is not": {
+			pod: aPod(func(pod *corev1.Pod) { pod.OwnerReferences[0].APIVersion = "example.com/v1" }),
+		},
+		"a pod of the Deployment is injected": {
+			injections: deployment,
+			pod:        aPod(ownedByDeployment("orders", "5d9c")),
+			want:       bare,
+		},
+		"a pod of a Deployment with a longer name is not": {
+			injections: deployment,
+			pod:        aPod(ownedByDeployment("orders-api", "5d9c")),
+		},
+		"a pod of a StatefulSet named as the Deployment is not": {injections: deployment, pod: aPod()},
+		"a pod of a ReplicaSet without a Deployment is not": {
+			injections: deployment,
+			pod:        aPod(ownedBy("ReplicaSet", "orders-5d9c")),
+		},
+		"of two StreamApps a pod gets its own, the StatefulSet's": {
+			injections: []v1alpha1.PodInjection{anInjection(), payments}, pod: aPod(), want: bare,
+		},
 		"of two StreamApps a pod gets its own, the Deployment's": {
-			injections: []v1alpha1.PodInjection{both[1], both[0]},
+			injections: []v1alpha1.PodInjection{payments, anInjection()},
 			pod:        aPod(ownedByDeployment("payments", "5d9c")),
 			want:       &injected{generation: "g2", env: bare.env},
 		},
@@ -163,12 +179,21 @@ func TestInjectionBesideOtherContainers(t *testing.T) {
 	restartsAlways(&native)
 	raised := []v1alpha1.PodInjection{anInjection(injectMemory("1Gi", "1536Mi", ""))}
 	testInjections(t, map[string]injectionCase{
-		"a sidecar is untouched, also before the application":    {pod: aPod(own, sidecar(java("sidecar"))), want: want},
-		"a native sidecar is untouched":                          {pod: aPod(own, initContainer(native)), want: want},
-		"an init container is untouched":                         {pod: aPod(own, initContainer(java("prepare"))), want: want},
-		"a sidecar with the same limit is not raised":            {injections: raised, pod: aPod(own, sidecar(java("sidecar"))), want: &injected{env: want.env, memory: "512Mi/1536Mi"}},
-		"an init container of the name alone: not injected":      {pod: aPod(own, func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" }, initContainer(container(appContainer)))},
-		"a sidecar that mounts something at our path is its own": {pod: aPod(own, sidecar(container("sidecar", withMount("own", "/etc/streamweir/plan")))), want: want},
+		"a sidecar is untouched, also before the application": {pod: aPod(own, sidecar(java("sidecar"))), want: want},
+		"a native sidecar is untouched":                       {pod: aPod(own, initContainer(native)), want: want},
+		"an init container is untouched":                      {pod: aPod(own, initContainer(java("prepare"))), want: want},
+		"a sidecar with the same limit is not raised": {
+			injections: raised,
+			pod:        aPod(own, sidecar(java("sidecar"))),
+			want:       &injected{env: want.env, memory: "512Mi/1536Mi"},
+		},
+		"an init container of the name alone: not injected": {
+			pod: aPod(own, func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" }, initContainer(container(appContainer))),
+		},
+		"a sidecar that mounts something at our path is its own": {
+			pod:  aPod(own, sidecar(container("sidecar", withMount("own", "/etc/streamweir/plan")))),
+			want: want,
+		},
 	})
 }
 
@@ -182,13 +207,41 @@ func TestInjectionOfMemory(t *testing.T) {
 
 	testInjections(t, map[string]injectionCase{
 		"no memory in the PodInjection: nothing changes": {pod: aPod(), want: want("512Mi/1Gi")},
-		"the limit is raised, the request stays":         {injections: inject("1Gi", "1536Mi", ""), pod: aPod(), want: want("512Mi/1536Mi")},
-		"the same limit in another notation counts":      {injections: inject("1024Mi", "1536Mi", ""), pod: aPod(), want: want("512Mi/1536Mi")},
-		"a template that was changed wins":               {injections: inject("768Mi", "1536Mi", ""), pod: aPod(), want: want("512Mi/1Gi")},
-		"a pod without a limit stays without":            {injections: inject("1Gi", "1536Mi", ""), pod: aPod(app(memory("512Mi", ""))), want: want("512Mi/0")},
-		"a request is set where the spec asks for it":    {injections: inject("1Gi", "1536Mi", "900Mi"), pod: aPod(), want: want("900Mi/1536Mi")},
-		"a request as large as the limit":                {injections: inject("1Gi", "1536Mi", "1536Mi"), pod: aPod(), want: want("1536Mi/1536Mi")},
-		"a limit below the request takes it along":       {injections: inject("1Gi", "256Mi", ""), pod: aPod(), want: want("256Mi/256Mi")},
+		"the limit is raised, the request stays": {
+			injections: inject("1Gi", "1536Mi", ""),
+			pod:        aPod(),
+			want:       want("512Mi/1536Mi"),
+		},
+		"the same limit in another notation counts": {
+			injections: inject("1024Mi", "1536Mi", ""),
+			pod:        aPod(),
+			want:       want("512Mi/1536Mi"),
+		},
+		"a template that was changed wins": {
+			injections: inject("768Mi", "1536Mi", ""),
+			pod:        aPod(),
+			want:       want("512Mi/1Gi"),
+		},
+		"a pod without a limit stays without": {
+			injections: inject("1Gi", "1536Mi", ""),
+			pod:        aPod(app(memory("512Mi", ""))),
+			want:       want("512Mi/0"),
+		},
+		"a request is set where the spec asks for it": {
+			injections: inject("1Gi", "1536Mi", "900Mi"),
+			pod:        aPod(),
+			want:       want("900Mi/1536Mi"),
+		},
+		"a request as large as the limit": {
+			injections: inject("1Gi", "1536Mi", "1536Mi"),
+			pod:        aPod(),
+			want:       want("1536Mi/1536Mi"),
+		},
+		"a limit below the request takes it along": {
+			injections: inject("1Gi", "256Mi", ""),
+			pod:        aPod(),
+			want:       want("256Mi/256Mi"),
+		},
 		"no request in the template: it is the limit's, and stays": {
 			injections: inject("1Gi", "1536Mi", ""), pod: aPod(app(memory("", "1Gi"))), want: want("1Gi/1536Mi"),
 		},

@@ -74,30 +74,91 @@ func TestOperatorsRole(t *testing.T) {
 		attributes authorizationv1.ResourceAttributes
 		want       bool
 	}{
-		"reads pods":                 {authorizationv1.ResourceAttributes{Verb: "watch", Resource: "pods"}, true},
-		"resizes pods":               {authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "resize"}, true},
-		"reads workloads":            {authorizationv1.ResourceAttributes{Verb: "watch", Group: "apps", Resource: "statefulsets"}, true},
-		"writes status":              {authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "streamapps", Subresource: "status"}, true},
-		"writes PodInjections":       {authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "podinjections"}, true},
-		"holds its lease":            {authorizationv1.ResourceAttributes{Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "streamweir.dev"}, true},
-		"holds another lease":        {authorizationv1.ResourceAttributes{Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "other"}, false},
-		"holds a lease elsewhere":    {authorizationv1.ResourceAttributes{Verb: "create", Namespace: "default", Group: "coordination.k8s.io", Resource: "leases"}, false},
-		"reads Secrets":              {authorizationv1.ResourceAttributes{Verb: "get", Namespace: systemNamespace, Resource: "secrets"}, false},
-		"creates pods":               {authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods"}, false},
-		"deletes pods":               {authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods"}, false},
-		"evicts pods":                {authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction"}, false},
-		"runs commands in pods":      {authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "exec"}, false},
-		"writes pods' status":        {authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status"}, false},
-		"patches StatefulSets":       {authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "statefulsets"}, false},
-		"patches Deployments":        {authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "deployments"}, false},
-		"scales StatefulSets":        {authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "statefulsets", Subresource: "scale"}, false},
-		"writes StreamApps":          {authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "streamapps"}, false},
-		"writes nodes":               {authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes"}, false},
-		"writes roles":               {authorizationv1.ResourceAttributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"}, false},
-		"binds roles":                {authorizationv1.ResourceAttributes{Verb: "create", Group: rbacv1.GroupName, Resource: "rolebindings"}, false},
-		"acts as others":             {authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"}, false},
-		"makes tokens":               {authorizationv1.ResourceAttributes{Verb: "create", Resource: "serviceaccounts", Subresource: "token"}, false},
-		"changes admission policies": {authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}, false},
+		"reads pods": {authorizationv1.ResourceAttributes{Verb: "watch", Resource: "pods"}, true},
+		"resizes pods": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "resize"},
+			true,
+		},
+		"reads workloads": {
+			authorizationv1.ResourceAttributes{Verb: "watch", Group: "apps", Resource: "statefulsets"},
+			true,
+		},
+		"writes status": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "streamapps", Subresource: "status"},
+			true,
+		},
+		"writes PodInjections": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "podinjections"},
+			true,
+		},
+		"holds its lease": {
+			authorizationv1.ResourceAttributes{
+				Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "streamweir.dev",
+			},
+			true,
+		},
+		"holds another lease": {
+			authorizationv1.ResourceAttributes{
+				Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "other",
+			},
+			false,
+		},
+		"holds a lease elsewhere": {
+			authorizationv1.ResourceAttributes{Verb: "create", Namespace: "default", Group: "coordination.k8s.io", Resource: "leases"},
+			false,
+		},
+		"reads Secrets": {
+			authorizationv1.ResourceAttributes{Verb: "get", Namespace: systemNamespace, Resource: "secrets"},
+			false,
+		},
+		"creates pods": {authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods"}, false},
+		"deletes pods": {authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods"}, false},
+		"evicts pods": {
+			authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction"},
+			false,
+		},
+		"runs commands in pods": {
+			authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "exec"},
+			false,
+		},
+		"writes pods' status": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status"},
+			false,
+		},
+		"patches StatefulSets": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "statefulsets"},
+			false,
+		},
+		"patches Deployments": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "deployments"},
+			false,
+		},
+		"scales StatefulSets": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "statefulsets", Subresource: "scale"},
+			false,
+		},
+		"writes StreamApps": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "streamapps"},
+			false,
+		},
+		"writes nodes": {authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes"}, false},
+		"writes roles": {
+			authorizationv1.ResourceAttributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"},
+			false,
+		},
+		"binds roles": {
+			authorizationv1.ResourceAttributes{Verb: "create", Group: rbacv1.GroupName, Resource: "rolebindings"},
+			false,
+		},
+		"acts as others": {authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"}, false},
+		"makes tokens": {
+			authorizationv1.ResourceAttributes{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+			false,
+		},
+		"changes admission policies": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := allowed(t, operatorUser, tc.attributes); got != tc.want {
@@ -138,9 +199,8 @@ func TestPeoplesRoles(t *testing.T) {
 	for _, role := range []string{"view", "edit", "admin"} {
 		grant(t, namespace, "has-"+role, role)
 	}
-	gomega.NewWithT(t).Eventually(func() bool {
-		return allowed(t, "has-admin", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Group: "streamweir.dev", Resource: "streamapps"})
-	}, eventually, polling).Should(gomega.BeTrue())
+	create := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Group: "streamweir.dev", Resource: "streamapps"}
+	gomega.NewWithT(t).Eventually(func() bool { return allowed(t, "has-admin", create) }, eventually, polling).Should(gomega.BeTrue())
 	for role, wantWrite := range map[string]bool{"view": false, "edit": true, "admin": true} {
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 			app := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: "streamweir.dev", Resource: "streamapps"}

@@ -141,7 +141,8 @@ func TestDeletingTheBindingStopsInjection(t *testing.T) {
 
 func TestManagerRunsRestricted(t *testing.T) {
 	deployment := &appsv1.Deployment{}
-	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: systemNamespace, Name: "streamweir-controller-manager"}, deployment); err != nil {
+	name := client.ObjectKey{Namespace: systemNamespace, Name: "streamweir-controller-manager"}
+	if err := admin.Get(t.Context(), name, deployment); err != nil {
 		t.Fatal(err)
 	}
 	if got := *deployment.Spec.Replicas; got != 2 {

@@ -11,19 +11,23 @@ import (
 // Caps of the lists in a status. They keep it under 32 KiB whatever the size of the application.
 const (
 	// MaxLines is the most lines of a plan that a status holds.
-	MaxLines = 48
+	MaxLines = 40
 
 	// MaxSettings is the most settings that a status holds.
-	MaxSettings = 48
+	MaxSettings = 40
 
 	// MaxPodsThatDiffer is the most pods that a status lists.
 	MaxPodsThatDiffer = 50
 
 	// MaxWarnings is the most warnings that a status holds.
-	MaxWarnings = 16
+	MaxWarnings = 12
 
 	// MaxText is the most characters of a warning, or of a message about a pod.
-	MaxText = 256
+	MaxText = 160
+
+	// MaxConditionText is how long the message of a condition may be for the status to stay under 32 KiB. The schema permits
+	// more, as that of every condition does.
+	MaxConditionText = 512
 )
 
 // StreamAppStatus says what was observed and planned. All of it is computed afresh from what was observed.
@@ -104,7 +108,7 @@ type StreamAppStatus struct {
 	// +listMapKey=pool
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=48
+	// +kubebuilder:validation:MaxItems=40
 	Lines []Line `json:"lines,omitempty"`
 
 	// settings are the options and properties in effect or planned, with where they come from.
@@ -112,7 +116,7 @@ type StreamAppStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=48
+	// +kubebuilder:validation:MaxItems=40
 	Settings []Setting `json:"settings,omitempty"`
 
 	// podsThatDiffer are pods whose limit, need or resize is not the typical pod's; at most 50.
@@ -133,9 +137,9 @@ type StreamAppStatus struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=12
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:MaxLength=160
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -254,7 +258,7 @@ type PodStatus struct {
 	// message says more, for a person.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=160
 	Message string `json:"message,omitempty"`
 }
 

@@ -10,6 +10,7 @@ package envtestutil
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,6 +30,9 @@ const (
 	// startTimeout is generous: with two cores and other tests at work, a start took up to 40 s; alone it takes 3 to 5 s
 	// (measured).
 	startTimeout = 2 * time.Minute
+
+	// buildTimeout is longer than hack/control-plane.sh needs where it has to build: 10 to 20 minutes on two cores.
+	buildTimeout = time.Hour
 )
 
 // Environment is a running control plane.
@@ -83,8 +87,10 @@ func Assets(root string) (string, error) {
 	if folder := os.Getenv(assetsVariable); folder != "" {
 		return folder, nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
 	var stdout, stderr bytes.Buffer
-	command := exec.Command(filepath.Join(root, "hack", "control-plane.sh"))
+	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "control-plane.sh"))
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("hack/control-plane.sh found no control plane for the tests: %w\n%s"+
