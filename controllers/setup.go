@@ -46,6 +46,7 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 		Named("streamapp").
 		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.PodInjection{}).
+		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsOfRival), builder.WithPredicates(deleted())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.appsOfPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeTurned())).
@@ -179,6 +180,23 @@ func nodeTurned() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool { return lost(e.ObjectOld) != lost(e.ObjectNew) },
+	}
+}
+
+// appsOfRival finds the StreamApps that had to wait for one that is gone now: they have the same target.
+func (r *StreamAppReconciler) appsOfRival(ctx context.Context, object client.Object) []reconcile.Request {
+	app, ok := object.(*v1alpha1.StreamApp)
+	if !ok {
+		return nil
+	}
+	return requestsFor(r.appsOfTarget(ctx, app.Namespace, workloadKey(app.Spec.TargetRef.Kind, app.Spec.TargetRef.Name)))
+}
+
+// deleted lets only the end of an object through.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}
 }
 
