@@ -210,7 +210,7 @@ func judgeCascade(obs *observation, lost losses, p *planning, want *desired) ver
 		return unknown(v1alpha1.ReasonNotObserved, "there is nothing to plan for")
 	case !p.tasksKnown:
 		return unknown(v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are")
-	case p.survives >= 0 && p.survives+lost.away >= asked: // those that are away have been survived already
+	case p.survives >= 0 && p.survives+lost.away+lost.joining >= asked: // those that are away have been survived already
 		return yes(v1alpha1.ReasonSurvives, "%d of %d pods may be lost, and every other one still fits", p.survives, lost.instances)
 	case want.capped != "":
 		return no(v1alpha1.ReasonCapped, "%s are needed to survive the loss of %s, but %s", needText(p.need), podsText(asked), want.capped)

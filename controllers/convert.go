@@ -76,7 +76,7 @@ func plan(obs *observation, lost losses) *planning {
 	result.policy.Losses = lost.toSurvive(len(spread.Pods))
 	asShipped := withoutPlan(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
-	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away))
+	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
 	for i, pod := range spread.Pods {
 		p := findPod(running, pod.Name)
 		if p == nil {
@@ -322,10 +322,26 @@ func (o *observation) processesFound() bool {
 	})
 }
 
-// recheckAfter is when processesFound may change by the clock alone; zero for never.
+// joiningPods counts the pods that have started only just, and have no tasks yet, in a group that has some.
+func (o *observation) joiningPods() int {
+	if len(o.group.match.Loads) == 0 {
+		return 0
+	}
+	joining := 0
+	for i := range o.pods {
+		p := &o.pods[i]
+		working := slices.ContainsFunc(o.group.match.Loads, func(l assignment.PodLoad) bool { return l.Pod == p.name && l.Tasks.Len() > 0 })
+		if p.running() && !working && o.now.Sub(p.created) <= joinGrace {
+			joining++
+		}
+	}
+	return joining
+}
+
+// recheckAfter is when processesFound and joiningPods may change by the clock alone; zero for never.
 func (o *observation) recheckAfter() time.Duration {
 	match := o.group.match
-	if len(match.Processes) == 0 || len(match.Loads) == 0 {
+	if len(match.Loads) == 0 {
 		return 0
 	}
 	var after time.Duration

@@ -149,11 +149,11 @@ func shortageMessage(p *planning, want *desired) string {
 	return message
 }
 
-// settling tells whether pods are away that are expected back, as in a rollout. What the others run then is on its way from one place to
+// settling tells whether pods are away that are expected back, or have just come back, as in a rollout. What the others run then is on its way from one place to
 // another, so the plan in force stays for the pods that are to come; it covers the gap. A changed template or StreamApp is another
 // matter.
 func settling(obs *observation, lost losses) bool {
-	if lost.away == 0 || obs.injection == nil || obs.planConfigMap == nil || obs.app.Status.ObservedGeneration != obs.app.Generation {
+	if lost.away+lost.joining == 0 || obs.injection == nil || obs.planConfigMap == nil || obs.app.Status.ObservedGeneration != obs.app.Generation {
 		return false
 	}
 	if forLimit := obs.injection.Spec.Memory.ForLimit; forLimit != nil {

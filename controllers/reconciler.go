@@ -114,7 +114,9 @@ func countLossesOf(obs *observation) losses {
 	if t := obs.app.Status.PodsMissingSinceTime; t != nil {
 		since = t.Time
 	}
-	return countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.SurvivePodLosses, since, obs.now)
+	lost := countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.SurvivePodLosses, since, obs.now)
+	lost.joining = obs.joiningPods()
+	return lost
 }
 
 // earliest is the shortest of some waits, of which zero means never.
