@@ -60,9 +60,10 @@ func (p *podFacts) running() bool {
 	return p.phase == corev1.PodRunning && !p.terminating && !p.nodeLost
 }
 
-// exists tells whether the pod holds, or will hold, a limit that the published plan must be safe for.
+// exists tells whether the pod holds, or will hold, a limit that the published plan must be safe for. One whose node is lost does not:
+// if the node comes back, so does the pod, and the plan is looked at again.
 func (p *podFacts) exists() bool {
-	return !p.terminating && (p.phase == corev1.PodRunning || p.phase == corev1.PodPending)
+	return !p.terminating && !p.nodeLost && (p.phase == corev1.PodRunning || p.phase == corev1.PodPending)
 }
 
 // manageable tells whether the operator may change the pod: it runs, and with the plan. Pods that are older than the plan are left as
