@@ -67,6 +67,7 @@ func TestInjectionOfOptions(t *testing.T) {
 	}
 	known := func(own string) []v1alpha1.PodInjection { return []v1alpha1.PodInjection{anInjection(ownOptions(own))} }
 	tools := []v1alpha1.PodInjection{anInjection(everyJVM)}
+	withOther := app(withEnv("OTHER", "-da"))
 	vmOptions := "JAVA_TOOL_OPTIONS=-XX:VMOptionsFile=/etc/streamweir/plan/jvm.options"
 
 	testInjections(t, map[string]injectionCase{
@@ -120,6 +121,16 @@ func TestInjectionOfOptions(t *testing.T) {
 			injections: known("$(JDK_JAVA_OPTIONS)"),
 			pod:        aPod(app(withEnvFrom(configMap))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options + " $(JDK_JAVA_OPTIONS)", podUID}},
+		},
+		"envFrom that the template no longer has": {
+			injections: known("$(JDK_JAVA_OPTIONS)"),
+			pod:        aPod(),
+			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
+		},
+		"envFrom that the template no longer has, beside options that the spec tells": {
+			injections: known("-ea $(JDK_JAVA_OPTIONS) $(OTHER)"),
+			pod:        aPod(withOther),
+			want:       &injected{env: []string{"OTHER=-da", "JDK_JAVA_OPTIONS=" + options + " -ea  $(OTHER)", noArenas, podUID}},
 		},
 		"env wins over envFrom, as in the container": {
 			injections: known("-Dimage=1"),

@@ -225,3 +225,49 @@ func TestSamples(t *testing.T) {
 		})
 	}
 }
+
+// What is not part of config/default is rendered at least: its kinds need what a plain API server lacks.
+func TestEveryKustomizationRenders(t *testing.T) {
+	folders := 0
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "kustomization.yaml" || strings.HasPrefix(path, "admission") {
+			return err
+		}
+		folders++
+		if objects := render(t, filepath.Join("config", filepath.Dir(path))); len(objects) == 0 {
+			t.Errorf("%s renders nothing", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folders < 8 {
+		t.Errorf("%d kustomizations, want at least 8", folders)
+	}
+}
+
+// Every file is used by the kustomization in its folder, so that none is forgotten.
+func TestEveryManifestIsUsed(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		name := filepath.Base(path)
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".yaml" || name == "kustomization.yaml" {
+			return err
+		}
+		folder, listed := filepath.Dir(path), name
+		if filepath.Base(folder) == "bases" {
+			folder, listed = filepath.Dir(folder), "bases/"+name
+		}
+		content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(content), listed) {
+			t.Errorf("%s is not listed in its kustomization.yaml", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
