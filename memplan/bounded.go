@@ -16,6 +16,8 @@ const (
 	memtableNum, memtableDen = 2, 5
 	// costNum / costDen is the native cost of a cache with that share: 1.30 + 0.5 x 2/5.
 	costNum, costDen = 3, 2
+	// rounding is more than what overhead and flushes, each rounded up to whole bytes, can add to the cost.
+	rounding Bytes = 4
 	// minCache gives each of the LRUCache's 64 shards the 512 KiB below which RocksDB makes fewer.
 	minCache = 32 * MiB
 	// minArena and maxArena hold the arena block: RocksDB's own cap is 1 MiB, below 16 KiB allocation costs more than it saves.
@@ -77,17 +79,12 @@ func (p *planner) grownCache(least sharedCache, rest Bytes, t rocksTotals) share
 		return least
 	}
 	c := least
-	c.capacity = c.capacity.Add(rest.Scale(costDen, costNum).alignDown(MiB))
+	c.capacity = c.capacity.Add(rest.Sub(rounding).Scale(costDen, costNum).alignDown(MiB))
 	if t.instances > 0 {
 		useful := (shippedBlockCache + shippedMaxWriteBuffers*shippedWriteBuffer).Mul(t.instances)
 		c.capacity = min(c.capacity, max(useful, least.capacity))
 	}
-	c = c.fixed(&p.w.RocksDB)
-	for c.native() > least.native().Add(rest) && c.capacity > least.capacity { // a fixed WBM leaves less than the share assumed
-		c.capacity = max(c.capacity.Sub(MiB), least.capacity)
-		c = c.fixed(&p.w.RocksDB)
-	}
-	return c
+	return c.fixed(&p.w.RocksDB)
 }
 
 // boundedLines are the lines of the shared cache.

@@ -34,11 +34,15 @@ var leaks = []leak{
 	{from: Version{4, 0, 0}, fixed: Version{4, 2, 1}, issue: "KAFKA-20398", what: "each replaced stream thread leaks a metrics reporter"},
 	{from: Version{4, 1, 0}, fixed: Version{4, 1, 1}, issue: "KAFKA-19748", what: "range scans, session and sliding windows and joins leak native memory"},
 	{from: Version{4, 3, 0}, fixed: Version{4, 3, 1}, issue: "KAFKA-20616, KAFKA-20688 and KAFKA-20663", what: "each opened store leaks native memory"},
+	{from: Version{4, 0, 0}, fixed: Version{4, 3, 0}, issue: "KAFKA-17411 and KAFKA-19434",
+		what: "every task directory that is not empty is open from the start to the first assignment", applies: persistent},
 }
 
 func compressed(w *Workload) bool {
 	return w.Clients.Producer.Compression.Value != NoCompression && w.Clients.Producer.Compression.Value != ""
 }
+
+func persistent(w *Workload) bool { return w.StateDir.Persistent }
 
 func zstd(w *Workload) bool { return w.Clients.Producer.Compression.Value == Zstd }
 
@@ -93,7 +97,7 @@ func (p *planner) versionWarnings() {
 	for _, l := range leaks {
 		met := !before(v, l.from) && before(v, l.fixed)
 		if met && (l.applies == nil || l.applies(p.w)) {
-			p.warn("Kafka Streams %v has %s: %s; upgrade to %v, a larger limit does not help", v, l.issue, l.what, l.fixed)
+			p.warn("Kafka Streams %v has %s: %s; upgrade to %v, no limit is sized for it", v, l.issue, l.what, l.fixed)
 		}
 	}
 }

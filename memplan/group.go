@@ -136,53 +136,55 @@ func sortedSet(keys []taskKey) []taskKey {
 
 // count fills what concerns the whole group: tasks seen, copies of each, totals.
 func (g *group) count() {
-	var copies, active []taskKey
-	for _, r := range g.rows {
-		copies = append(copies, r.any...)
-		active = append(active, r.active...)
+	seen, copies := g.copies()
+	active := make([]bool, len(seen))
+	for i := range g.rows {
+		r := &g.rows[i]
+		r.hosts = make([]int32, len(r.active))
+		from := 0 // both lists are sorted
+		for j, k := range r.active {
+			at, _ := slices.BinarySearch(seen[from:], k)
+			from += at
+			r.hosts[j], active[from] = copies[from], true
+		}
 	}
-	slices.Sort(copies)
-	active = sortedSet(active)
-	seen := make([]int, len(g.tasks))
-	for i, k := range copies {
-		if i == 0 || k != copies[i-1] {
-			seen[k.subtopology()]++
+	perSubtopology, assigned := make([]int, len(g.tasks)), 0
+	for i, k := range seen {
+		perSubtopology[k.subtopology()]++
+		if active[i] {
+			assigned++
 		}
 	}
 	for i := range g.tasks {
-		g.tasks[i] = max(g.tasks[i], seen[i])
+		g.tasks[i] = max(g.tasks[i], perSubtopology[i])
 		g.total += g.tasks[i]
 		if i == len(g.tasks)-1 || g.w.Subtopologies[i].Stateful() {
 			g.stateful += g.tasks[i]
 		}
 	}
 	g.total, g.stateful = min(g.total, maxCount), min(g.stateful, maxCount)
-	g.unassigned = max(g.total-len(active), 0)
-	for i := range g.rows {
-		g.rows[i].hosts = hostsOf(g.rows[i].active, copies)
-	}
+	g.unassigned = max(g.total-assigned, 0)
 }
 
-// hostsOf counts the copies of each task; both lists are sorted.
-func hostsOf(tasks, copies []taskKey) []int32 {
-	hosts := make([]int32, len(tasks))
-	if len(tasks) == 0 {
-		return hosts
+// copies are all tasks that were seen, sorted, and how many processes have each.
+func (g *group) copies() (seen []taskKey, copies []int32) {
+	n := 0
+	for i := range g.rows {
+		n += len(g.rows[i].any)
 	}
-	at, _ := slices.BinarySearch(copies, tasks[0])
-	for i, k := range tasks {
-		if i > 0 && k.subtopology() != tasks[i-1].subtopology() {
-			at, _ = slices.BinarySearch(copies, k)
-		}
-		for at < len(copies) && copies[at] < k {
-			at++
-		}
-		for at < len(copies) && copies[at] == k {
-			hosts[i]++
-			at++
-		}
+	all := make([]taskKey, 0, n)
+	for i := range g.rows {
+		all = append(all, g.rows[i].any...)
 	}
-	return hosts
+	slices.Sort(all)
+	seen, copies = all[:0], make([]int32, 0, n)
+	for _, k := range all {
+		if len(seen) == 0 || seen[len(seen)-1] != k {
+			seen, copies = append(seen, k), append(copies, 0)
+		}
+		copies[len(copies)-1]++
+	}
+	return seen, copies
 }
 
 // find is the row of a pod, -1 if the assignment has no such pod. With unmatched processes it is only a sign that the pod exists.

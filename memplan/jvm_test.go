@@ -71,6 +71,25 @@ func TestHeapRangeHoldsTheHeapAndGrowsWithTheLimit(t *testing.T) {
 	})
 }
 
+// A container whose MinRAMPercentage grows past the JVM's built-in heap gets MaxRAMPercentage, and so a much larger heap: the plan counts
+// that heap before, so that a raise across the change does not turn a plan that fits into one that does not.
+func TestTheJumpOfTheHeapDoesNotLowerTheVerdict(t *testing.T) {
+	w := with(release(4, 2, 1), flags(t, "-XX:MinRAMPercentage=10 -XX:MaxRAMPercentage=75"))
+	w.Application.LiveSet = Fact[Bytes]{}
+	if small, large := w.JVM.HeapUnder(1240*MiB), w.JVM.HeapUnder(1260*MiB); small > 125*MiB || large < 900*MiB {
+		t.Fatalf("heaps of %v and %v, want the jump between them", small, large)
+	}
+	policy := onlyNative(map[Region]Bytes{RegionMetaspace: 400 * MiB})
+	fit := false
+	for limit := 1000 * MiB; limit < 1600*MiB; limit += MiB {
+		plan := PlanFor(w, Load{Threads: 1}, policy, limit)
+		if fit && plan.Verdict == LimitTooSmall {
+			t.Fatalf("%v is too small, less was not", limit)
+		}
+		fit = plan.Verdict != LimitTooSmall
+	}
+}
+
 func TestPercentOf(t *testing.T) {
 	for percent, want := range map[float64]Bytes{-1: 0, 0: 0, 25: 250, 100: 1000, 700: 1000, math.Inf(1): 1000} {
 		if got := percentOf(1000, percent); got != want {

@@ -80,6 +80,11 @@ func TestLoadAfter(t *testing.T) {
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 1, tasksOf(2, 22)), activePod("c", 1, tasksOf(22, 24))}},
 			want: onlyCap(1, 22, 24),
 		},
+		"classic: a pod is not given what only it has": {
+			w: persistent(keyValueApp(24)), losses: 1,
+			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 19)), activePod("b", 1, tasksOf(19, 22)), activePod("c", 1, tasksOf(22, 24))}},
+			want: onlyCap(1, 22, 24),
+		},
 		"classic: without them the even share bounds the orphans": {
 			w: keyValueApp(24), losses: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 1, tasksOf(2, 22)), activePod("c", 1, tasksOf(22, 24))}},
@@ -108,6 +113,10 @@ func TestLoadAfter(t *testing.T) {
 		"classic: tasks that nobody runs are dealt out evenly": {
 			w: keyValueApp(12), a: Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}, {Name: "c"}}},
 			want: onlyCap(1, 4, 6),
+		},
+		"classic: what nobody runs yet may come on top of what stays": {
+			w: keyValueApp(12), a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 4)), activePod("b", 1, tasksOf(4, 9)), {Name: "c"}}},
+			want: onlyCap(1, 7, 9),
 		},
 		"both sides of a hand-over count in full": {
 			w:    streams(keyValueApp(4)),

@@ -231,8 +231,8 @@ func (p *planner) shortages(plan Plan, r layout) []Shortage {
 	if r.heapShort > 0 {
 		heap := p.heapSum.Scale(liveDen, liveNum)
 		found = append(found, Shortage{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
-			"the heap of %v is too small: its lines take %v and may fill %d %% of it; a heap of %v holds them",
-			plan.Heap, p.heapSum, liveNum*100/liveDen, heap.alignUp(MiB))})
+			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them",
+			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB))})
 	}
 	if r.short > 0 {
 		cure := fmt.Sprintf("a limit of %v holds the load", plan.Need)

@@ -12,7 +12,7 @@ func (p *planner) producers() {
 	cfg := &p.w.Clients.Producer
 	count, from := p.producerCount()
 	line := product(RegionProducer, Heap, "producer buffers", count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
-		"producers x buffer.memory; one producer a thread, with exactly_once before 4.0 one an active task")
+		"producers x buffer.memory")
 	batches := p.openBatches(count)
 	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
 	p.add(line)

@@ -222,6 +222,32 @@ func TestOrderOfPodsAndTasksChangesNothing(t *testing.T) {
 	})
 }
 
+func TestEachLineTakesTheWorstChoiceOfTasks(t *testing.T) {
+	forSeeds(t, func(t *testing.T, g generator) {
+		w := release(4, 4, 0)
+		for i := range 1 + g.IntN(3) {
+			w.Subtopologies = append(w.Subtopologies, Subtopology{ID: fmt.Sprint(i), Tasks: 4, InputPartitions: g.IntN(5)})
+		}
+		load := g.load(w)
+		p := newPlanner(&w, load, DefaultPolicy())
+		if got, want := p.worstActive(inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
+			t.Errorf("%d input partitions for %+v, trying all choices gives %d", got, load, want)
+		}
+	})
+}
+
+// mostInputs tries every choice of active tasks.
+func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) int64 {
+	if len(subtopologies) == 0 {
+		return 0
+	}
+	most := int64(0)
+	for n := range min(caps[0].Active, tasks) + 1 {
+		most = max(most, int64(n*subtopologies[0].InputPartitions)+mostInputs(subtopologies[1:], caps[1:], tasks-n))
+	}
+	return most
+}
+
 func TestThePlannedHeapIsWhatTheJVMTakes(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()

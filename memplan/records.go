@@ -137,7 +137,7 @@ func (p *planner) heapStores() {
 		return max(s.MaxSuppress.Value, s.Size.Value, 0)
 	}))
 	if unknown > 0 {
-		p.warn("%d stores on the heap have no known size and count as nothing: give their size", unknown)
+		p.warn("stores on the heap without a known size (%d) count as nothing: give their size", unknown)
 	}
 }
 

@@ -89,7 +89,9 @@ func (p *planner) storesAsShipped(t rocksTotals) {
 	if p.version.AtLeast(4, 3) {
 		memtables = memtables.Add(offsetsFamily)
 	}
-	p.add(product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache"))
+	caches := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
+	caches.Expected = p.storeSum(p.cachedData)
+	p.add(caches)
 	p.add(product(RegionMemtables, Native, "memtables", t.instances, memtables, weakest(cfg.WriteBuffer.From, cfg.MaxWriteBuffers.From),
 		"instances x write buffer x max write buffers, and 3 MiB for offsets from 4.3 on"))
 	if t.instances == 0 {
@@ -104,6 +106,15 @@ func (p *planner) storesAsShipped(t rocksTotals) {
 	if p.w.Allocator.Value == Glibc {
 		p.warn("glibc's arenas are not limited: RocksDB may take more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc")
 	}
+}
+
+// cachedData is what the block caches of a store can hold: not more than its data, where that is known.
+func (p *planner) cachedData(s Store) Bytes {
+	full := p.w.RocksDB.BlockCache.Value.Mul(s.Instances())
+	if s.Size.Value > 0 {
+		return min(full, s.Size.Value)
+	}
+	return full
 }
 
 // tableReaders adds index and filter blocks, which are outside the block cache and grow with the data: 1.25 B a key for the filter (10
@@ -128,7 +139,7 @@ func (p *planner) tableReaders() {
 	p.add(Line{Region: RegionTableReaders, Pool: Native, Name: "table readers", Bound: bound, Expected: bound, From: from,
 		Why: "1.25 B a key and an index entry a block of 4 KiB"})
 	if unknown > 0 {
-		p.warn("the size of %d stores is not known: their index and filter blocks are outside the block cache, grow with the data and count as nothing; give their size", unknown)
+		p.warn("stores without a known size (%d): their index and filter blocks are outside the block cache, grow with the data and count as nothing; give their size", unknown)
 	}
 }
 
@@ -151,7 +162,7 @@ func (p *planner) stateDirectory() {
 	p.add(Line{Region: RegionStateDirectory, Pool: Native, Name: "state directory in memory", Bound: bound, Expected: bound, From: from,
 		Why: "tasks x the size of their stores"})
 	if unknown > 0 {
-		p.warn("the state directory is in memory and the size of %d stores is not known: give their size or put the directory on a disk", unknown)
+		p.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
 	}
 }
 

@@ -223,10 +223,12 @@ func TestSmallestCacheHoldsUsableMemtables(t *testing.T) {
 func TestArenaBlock(t *testing.T) {
 	cases := map[string]struct {
 		stores    int
+		global    int
 		memtables Bytes
 		want      Bytes
 	}{
 		"100 stores on 64 MiB: 160 KiB gave no flush storm": {stores: 100, memtables: 64 * MiB, want: 160 * KiB},
+		"global stores share it":                            {stores: 90, global: 10, memtables: 64 * MiB, want: 160 * KiB},
 		"400 stores on 64 MiB":                              {stores: 400, memtables: 64 * MiB, want: 40 * KiB},
 		"few stores: RocksDB's own block":                   {stores: 1, memtables: 64 * MiB, want: 1 * MiB},
 		"too many: the floor":                               {stores: 10_000, memtables: 64 * MiB, want: 16 * KiB},
@@ -235,6 +237,7 @@ func TestArenaBlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := keyValueApp(c.stores)
 			w.Subtopologies[0].Stores[0].Kind = KeyValue
+			w.GlobalStores = make([]Store, c.global)
 			p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
 			if got := p.arenaBlock(c.memtables); got != c.want {
 				t.Errorf("arena block %v, want %v", got, c.want)

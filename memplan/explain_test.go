@@ -1,0 +1,93 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden explanations instead of comparing with them")
+
+// explained are the plans whose explanations are kept in testdata, by file name.
+func explained(t *testing.T) map[string]Plan {
+	t.Helper()
+	policy := DefaultPolicy()
+	shipped := boundedRun()
+	shipped.Bounded, shipped.RocksDB = false, NewWorkload(shipped.Version).RocksDB
+	shipped.JVM = NewJVM()
+	bounded := boundedRun()
+	planned := with(boundedRun(), func(w *Workload) {
+		w.RocksDB, w.JVM = RocksDB{}, NewJVM()
+		w.JVM.HeapMode = HeapPlanned
+	})
+	a := evenly(shipped, 3, 1)
+	fixed := with(keyValueApp(4), flags(t, "-Xmx64m"))
+	hopeless := with(keyValueApp(4), flags(t, "-XX:MaxRAMPercentage=95"))
+	leaking := with(keyValueApp(4), version(4, 1, 0), codec(Zstd, 3), writing(100))
+	planner := NewJVM()
+	planner.HeapMode = HeapPlanned
+	return map[string]Plan{
+		"as-shipped-after-a-loss": PlanFor(shipped, LoadAfter(shipped, a, "pod-0", 1), policy, 760*MiB),
+		"bounded-after-a-loss":    PlanFor(bounded, LoadAfter(bounded, a, "pod-0", 1), policy, 1100*MiB),
+		"planned-now":             PlanFor(planned, Observed(planned, a, "pod-0"), policy, 1100*MiB),
+		"heap-too-small":          PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
+		"no-limit-holds":          PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
+		"leaking-version":         PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),
+		"bootstrap":               Bootstrap(planner, policy, 1*GiB),
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for name, plan := range explained(t) {
+		t.Run(name, func(t *testing.T) {
+			file, got := filepath.Join("testdata", name+".golden"), plan.Explain()
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("explanation (-want +got), run with -update if it is meant:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestExplainShowsTheLargestLinesFirstInEachPool(t *testing.T) {
+	for name, plan := range explained(t) {
+		bounds := map[string]Bytes{}
+		for _, l := range plan.Lines {
+			bounds[l.Pool.String()+" "+l.Name] = l.Bound
+		}
+		last, pool := Bytes(0), ""
+		for row := range strings.Lines(plan.Explain()) {
+			if len(row) < 34 {
+				continue
+			}
+			key := strings.TrimSpace(row[:7]) + " " + strings.TrimSpace(row[8:34])
+			bound, ok := bounds[key]
+			if !ok {
+				continue
+			}
+			if p := key[:strings.Index(key, " ")]; p == pool && bound > last {
+				t.Errorf("%s: %s of %v comes after %v", name, key, bound, last)
+			}
+			last, pool = bound, key[:strings.Index(key, " ")]
+			delete(bounds, key)
+		}
+		if len(bounds) > 0 {
+			t.Errorf("%s: not shown: %v", name, bounds)
+		}
+	}
+}
