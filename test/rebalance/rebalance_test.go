@@ -1,0 +1,244 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rebalance proves the main job end to end, for both protocols: real Kafka Streams instances on a real broker lose one of
+// them; the operator, running with exactly the rights of config/default against a real API server, sees the real rebalance; and limits,
+// plan and injected configuration of the survivors become what the planner says for their new load.
+package rebalance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/memplan"
+	"streamweir.dev/streamweir/test/kafka/kafkatest"
+)
+
+const (
+	// patience is how long the operator may take to follow a rebalance: the broker misses a silent member after six seconds, and the
+	// machine has other things to do.
+	patience = 2 * time.Minute
+	polling  = 200 * time.Millisecond
+
+	templateLimit = "1Gi"
+	minLimit      = "768Mi"
+	maxLimit      = "16Gi"
+)
+
+func TestClassic(t *testing.T) { loseAnInstance(t, kafkatest.Classic) }
+
+func TestStreams(t *testing.T) { loseAnInstance(t, kafkatest.Streams) }
+
+// loseAnInstance runs three instances, each with a pod on a node of its own, loses one with its node, and follows the operator.
+func loseAnInstance(t *testing.T, protocol string) {
+	g := gomega.NewWithT(t)
+	broker := kafkatest.StartBroker(t)
+	app := broker.CreateApplication(t, kafkatest.Application{
+		ID: "shop-" + protocol, Protocol: protocol, OrderPartitions: 6, ClickPartitions: 4,
+	})
+	app.Produce(t, 500)
+	instances := make(map[string]*kafkatest.Process)
+	for i := range 3 {
+		name := fmt.Sprintf("shop-%d", i)
+		instances[name] = app.StartInstance(t, kafkatest.Instance{Name: name})
+	}
+	app.WaitStable(t, instances["shop-0"], instances["shop-1"], instances["shop-2"])
+
+	// The StreamApp is there before the pods, so that they are injected when they are created.
+	w := newWorld(t, protocol, broker.Bootstrap, instances)
+	w.createWorkload(t)
+	w.createStreamApp(t, app.ID)
+	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	w.startPods(t)
+
+	before := w.follow(t, app, instances, 0)
+	if before.tasks != app.Tasks() {
+		t.Errorf("the operator counts %d tasks, want %d", before.tasks, app.Tasks())
+	}
+
+	lost := "shop-2"
+	instances[lost].Kill(t)
+	w.loseNodeOf(t, lost)
+	delete(instances, lost)
+	app.WaitStable(t, instances["shop-0"], instances["shop-1"])
+
+	after := w.follow(t, app, instances, before.limit)
+	if after.limit <= before.limit {
+		t.Errorf("the survivors' limit went from %v to %v, want a raise: two pods must now hold what one more loss leaves", before.limit, after.limit)
+	}
+	if cmp.Equal(before.options, after.options) {
+		t.Errorf("the injected configuration is the same before and after the loss:\n%s", after.options)
+	}
+	t.Logf("limit %v -> %v, options\n%s->\n%s", before.limit, after.limit, before.options, after.options)
+}
+
+// picture is what the operator has made of a state of the group.
+type picture struct {
+	tasks   int
+	limit   memplan.Bytes
+	options string
+}
+
+// follow waits until status, limits and ConfigMap are what the planner says of what the instances themselves report. Limits are only
+// ever raised, so had, the limit that the pods had before, stays where it is larger. With had 0 the pods are new: they have the limit
+// that was injected before they joined the group, and no less than they need.
+func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instances map[string]*kafkatest.Process, had memplan.Bytes) picture {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	var seen picture
+	g.Eventually(func(g gomega.Gomega) {
+		want := expect(g, app.Protocol, instances)
+		var found v1alpha1.StreamApp
+		g.Expect(w.get(&found, "shop")).To(gomega.Succeed())
+		known := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionAssignmentKnown)
+		g.Expect(known).NotTo(gomega.BeNil())
+		g.Expect(known.Status).To(gomega.Equal(metav1.ConditionTrue), known.Message)
+		g.Expect(found.Status.Need).NotTo(gomega.BeNil())
+		g.Expect(memplan.Bytes(found.Status.Need.Value())).To(gomega.Equal(want.need), "need in status")
+		g.Expect(found.Status.Pods).To(gomega.HaveValue(gomega.Equal(int32(len(instances)))))
+		limit := max(want.need, had)
+		for name := range instances {
+			if had == 0 {
+				limit = max(limit, w.limitOf(g, name))
+			}
+			g.Expect(w.limitOf(g, name)).To(gomega.Equal(limit), "limit of "+name)
+		}
+		var plan corev1.ConfigMap
+		g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+		g.Expect(plan.Data[v1alpha1.PlanOptionsKey]).To(gomega.Equal(want.options), "injected options")
+		for _, condition := range []string{v1alpha1.ConditionFits, v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied} {
+			c := meta.FindStatusCondition(found.Status.Conditions, condition)
+			g.Expect(c.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+c.Message)
+		}
+		seen = picture{tasks: int(*found.Status.Tasks), limit: limit, options: want.options}
+	}, patience, polling).Should(gomega.Succeed())
+	return seen
+}
+
+// limitOf is the memory limit of a pod's container that the kubelet reports.
+func (w *world) limitOf(g gomega.Gomega, name string) memplan.Bytes {
+	var pod corev1.Pod
+	g.Expect(w.get(&pod, name)).To(gomega.Succeed())
+	g.Expect(pod.Annotations).To(gomega.HaveKey(v1alpha1.PlanAnnotation), name+" was injected")
+	g.Expect(pod.Status.ContainerStatuses).To(gomega.HaveLen(1))
+	g.Expect(pod.Status.ContainerStatuses[0].Resources).NotTo(gomega.BeNil())
+	return memplan.Bytes(pod.Status.ContainerStatuses[0].Resources.Limits.Memory().Value())
+}
+
+// expectation is what the planner says.
+type expectation struct {
+	need    memplan.Bytes
+	options string
+}
+
+// expect asks the planner, without the operator, about what the instances report of themselves. The topology is the application's own
+// (test/kafka/app), so this also checks what the operator has read from the broker.
+func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Process) expectation {
+	w := shop(protocol)
+	var spread memplan.Assignment
+	for name, instance := range instances {
+		report := instance.Report()
+		g.Expect(report.State).To(gomega.Equal("RUNNING"), name)
+		pod := memplan.Pod{Name: name, Threads: report.Threads}
+		for _, id := range report.Active {
+			pod.Current.Active = append(pod.Current.Active, task(g, id))
+		}
+		spread.Pods = append(spread.Pods, pod)
+	}
+	policy := memplan.DefaultPolicy() // one loss
+	var result expectation
+	var worst memplan.Load
+	for _, load := range memplan.LoadsAfter(w, spread, policy.Losses) {
+		if need := memplan.Need(w, load, policy); need > result.need {
+			result.need, worst = need, load
+		}
+	}
+	result.need = max(result.need, bytes(templateLimit), bytes(minLimit))
+	plan := memplan.PlanFor(w, worst, policy, result.need)
+	g.Expect(plan.Fits()).To(gomega.BeTrue(), plan.Explain())
+	var lines []string
+	for _, config := range plan.Configs {
+		lines = append(lines, strings.TrimSuffix(config.Name+"="+config.Value, "="))
+	}
+	result.options = strings.Join(lines, "\n") + "\n"
+	return result
+}
+
+func task(g gomega.Gomega, id string) memplan.Task {
+	var subtopology, partition int32
+	_, err := fmt.Sscanf(id, "%d_%d", &subtopology, &partition)
+	g.Expect(err).NotTo(gomega.HaveOccurred(), id)
+	return memplan.Task{Subtopology: fmt.Sprint(subtopology), Partition: partition}
+}
+
+func bytes(quantity string) memplan.Bytes {
+	q := resource.MustParse(quantity)
+	return memplan.Bytes(q.Value())
+}
+
+// properties are what the application sets itself, see kafkatest: the spec of the StreamApp has to say so, since no source shows it.
+var properties = map[string]string{
+	"statestore.cache.max.bytes": "1048576", "producer.buffer.memory": "4194304",
+	"consumer.fetch.max.bytes": "1048576", "consumer.max.partition.fetch.bytes": "65536",
+}
+
+// shop is the test application as the planner should see it.
+func shop(protocol string) memplan.Workload {
+	w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.Spec))
+	if err := w.ApplyProperties(properties); err != nil {
+		panic(err)
+	}
+	w.Threads = memplan.Known(1, memplan.Measured)
+	w.Brokers = memplan.Known(1, memplan.Measured)
+	w.Standbys = memplan.Known(0, memplan.Measured)
+	if protocol == kafkatest.Streams {
+		w.Protocol = memplan.Known(memplan.Streams, memplan.Measured)
+		w.WarmUps = memplan.Known(0, memplan.Default)
+	}
+	w.JVM = memplan.NewJVM()
+	w.JVM.HeapMode = memplan.HeapPlanned
+	w.JVM.LeastHeap = w.JVM.HeapUnder(bytes(templateLimit)) // the plan takes nothing away from the application
+	w.Allocator = memplan.Known(memplan.GlibcArenas, memplan.Derived)
+	const minute = 60_000
+	window := func(name string, kind memplan.StoreKind, retention int64, caching bool) memplan.Store {
+		return memplan.Store{Name: name, Kind: kind, RetentionMs: memplan.Known(retention, memplan.Measured), Caching: caching}
+	}
+	w.Subtopologies = []memplan.Subtopology{
+		{ID: "0", Tasks: 6, InputPartitions: 2, WrittenPartitions: 3, Stores: []memplan.Store{
+			{Name: "orders-by-customer", Kind: memplan.TimestampedKeyValue, Caching: true},
+			window("this", memplan.JoinWindow, 10*minute, false), window("other", memplan.JoinWindow, 10*minute, false),
+		}},
+		{ID: "1", Tasks: 4, InputPartitions: 1, WrittenPartitions: 1, Stores: []memplan.Store{
+			window("clicks-per-minute", memplan.Window, minute, true),
+		}},
+	}
+	return w
+}
+
+// get reads an object of the test's namespace.
+func (w *world) get(object client.Object, name string) error {
+	return w.admin.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: name}, object)
+}
+
+// configs are the properties as the spec has them, in order.
+func configs() []v1alpha1.Config {
+	var list []v1alpha1.Config
+	for name, value := range properties {
+		list = append(list, v1alpha1.Config{Name: name, Value: value})
+	}
+	slices.SortFunc(list, func(a, b v1alpha1.Config) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
