@@ -183,7 +183,7 @@ func tooSmallMessage(obs *observation, p *planning) string {
 	var small []string
 	for _, pod := range runningPods(obs) {
 		limit := pod.effectiveLimit()
-		if need := p.pods[pod.name].need; limit != nil && limit.Value() < need {
+		if need := p.pods[pod.name].now; limit != nil && limit.Value() < need {
 			small = append(small, fmt.Sprintf("%s has %s and needs %s", pod.name, humanBytes(limit.Value()), needText(need)))
 		}
 	}
@@ -212,6 +212,8 @@ func judgeCascade(obs *observation, lost losses, p *planning, want *desired) ver
 		return unknown(v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are")
 	case p.survives >= 0 && p.survives+lost.away+lost.joining >= asked: // those that are away have been survived already
 		return yes(v1alpha1.ReasonSurvives, "%d of %d pods may be lost, and every other one still fits", p.survives, lost.instances)
+	case asked == 0:
+		return no(v1alpha1.ReasonWouldCascade, "the pods' limits do not even hold what they run now")
 	case want.capped != "":
 		return no(v1alpha1.ReasonCapped, "%s are needed to survive the loss of %s, but %s", needText(p.need), podsText(asked), want.capped)
 	}
@@ -254,15 +256,12 @@ func refusedText(refused map[string]refusal) string {
 
 // judgeResizes speaks of resizes that the kubelet has not carried out.
 func judgeResizes(obs *observation, want *desired, done *applied) (verdict, bool) {
-	counts := map[v1alpha1.ResizeOutcome]int{}
-	message := ""
+	counts, messages := map[v1alpha1.ResizeOutcome]int{}, map[v1alpha1.ResizeOutcome]string{}
 	for i := range obs.pods {
 		if p := &obs.pods[i]; p.running() {
 			outcome := outcomeOf(p)
 			counts[outcome]++
-			if outcome != v1alpha1.ResizeNone && outcome != v1alpha1.ResizeApplied {
-				message = cmp.Or(message, p.resize.message)
-			}
+			messages[outcome] = cmp.Or(messages[outcome], p.resize.message)
 		}
 	}
 	reasons := []struct {
@@ -275,7 +274,7 @@ func judgeResizes(obs *observation, want *desired, done *applied) (verdict, bool
 	for _, r := range reasons {
 		if counts[r.outcome] > 0 {
 			text := fmt.Sprintf("the resize of %s is not done (%s)", podsText(counts[r.outcome]), r.outcome)
-			if message != "" {
+			if message := messages[r.outcome]; message != "" {
 				text += ": " + message
 			}
 			return no(r.reason, "%s", text), true

@@ -45,6 +45,7 @@ type planning struct {
 type podPlanning struct {
 	tasks int   // it runs now, of any role
 	need  int64 // the smallest limit that holds what it may have to run after the losses
+	now   int64 // the smallest limit that holds what it runs at this moment
 }
 
 // published is the content of a plan for one limit: what a container reads at its start.
@@ -86,12 +87,13 @@ func plan(obs *observation, lost losses) *planning {
 		if !p.injected {
 			own = asShipped
 		}
+		observed := memplan.Observed(result.workload, spread, pod.Name)
 		result.pods[pod.Name] = podPlanning{
 			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
 			need:  int64(memplan.Need(own, remaining[i], result.policy)),
+			now:   int64(memplan.Need(own, observed, result.policy)),
 		}
-		now := memplan.Need(result.workload, memplan.Observed(result.workload, spread, pod.Name), result.policy)
-		result.needNow = max(result.needNow, int64(now))
+		result.needNow = max(result.needNow, int64(memplan.Need(result.workload, observed, result.policy)))
 	}
 	for k := result.policy.Losses; k >= 0; k-- {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)

@@ -142,7 +142,7 @@ func TestWhatAPodCountsFor(t *testing.T) {
 	}{
 		"running and injected":         {podFacts{phase: corev1.PodRunning, injected: true}, true, true, true},
 		"running since before":         {podFacts{phase: corev1.PodRunning}, true, true, false},
-		"running on a lost node":       {podFacts{phase: corev1.PodRunning, injected: true, nodeLost: true}, false, true, false},
+		"running on a lost node":       {podFacts{phase: corev1.PodRunning, injected: true, nodeLost: true}, false, false, false},
 		"being deleted":                {podFacts{phase: corev1.PodRunning, injected: true, terminating: true}, false, false, false},
 		"pending":                      {podFacts{phase: corev1.PodPending, injected: true}, false, true, false},
 		"pending, and already deleted": {podFacts{phase: corev1.PodPending, terminating: true}, false, false, false},
