@@ -35,11 +35,6 @@ type sharedCache struct {
 	from                Provenance
 }
 
-// native is the native memory of the shared cache.
-func (c sharedCache) native() Bytes {
-	return c.capacity.Add(c.overhead()).Add(c.flushes())
-}
-
 // overhead is what the cache takes beyond its capacity.
 func (c sharedCache) overhead() Bytes { return c.capacity.Scale(overheadNum, overheadDen) }
 

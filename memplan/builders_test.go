@@ -23,7 +23,7 @@ func keyValueApp(tasks int) Workload {
 	return w
 }
 
-// tasksOf are the tasks of subtopology "0" for partitions from (inclusive) to to (exclusive).
+// tasksOf are the tasks of subtopology "0" for the partitions between from (inclusive) and to (exclusive).
 func tasksOf(from, to int) []Task {
 	var tasks []Task
 	for p := from; p < to; p++ {

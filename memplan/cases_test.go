@@ -4,6 +4,7 @@
 package memplan
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -27,9 +28,7 @@ func onlyNative(pins map[Region]Bytes, free ...Region) Policy {
 	for _, region := range free {
 		delete(p.Pins, region)
 	}
-	for region, pin := range pins {
-		p.Pins[region] = pin
-	}
+	maps.Copy(p.Pins, pins)
 	return p
 }
 
@@ -103,8 +102,8 @@ func TestCaseC4FitsToTheByteAndHasNoMargin(t *testing.T) {
 	plan := PlanFor(w, load, onlyNative(map[Region]Bytes{RegionMetaspace: 512 * MiB}, RegionBlockCache), 2*GiB)
 	requireBytes(t, "all", plan.Bound, 2*GiB)
 	requireVerdict(t, plan, Fits)
-	real := PlanFor(w, load, DefaultPolicy(), 2*GiB)
-	requireBytes(t, "beyond the cache", real.line(RegionRocksDBOverhead).Bound+real.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+125*MiB/2)
+	margins := PlanFor(w, load, DefaultPolicy(), 2*GiB)
+	requireBytes(t, "beyond the cache", margins.line(RegionRocksDBOverhead).Bound+margins.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+125*MiB/2)
 }
 
 func TestCaseC5StoresTimesPartitions(t *testing.T) {

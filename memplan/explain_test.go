@@ -80,10 +80,11 @@ func TestExplainShowsTheLargestLinesFirstInEachPool(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if p := key[:strings.Index(key, " ")]; p == pool && bound > last {
+			in, _, _ := strings.Cut(key, " ")
+			if in == pool && bound > last {
 				t.Errorf("%s: %s of %v comes after %v", name, key, bound, last)
 			}
-			last, pool = bound, key[:strings.Index(key, " ")]
+			last, pool = bound, in
 			delete(bounds, key)
 		}
 		if len(bounds) > 0 {

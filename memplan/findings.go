@@ -64,7 +64,8 @@ func (p *planner) findings(plan Plan) []string {
 // splitWarnings are the warnings of the top-down split: Cache or State is negative.
 func (p *planner) splitWarnings(s Split) {
 	if s.Cache < 0 {
-		p.warn("this instance may not have enough heap: producer, consumers and record queues take %s a thread more than there is, before any record cache", short(-s.Cache))
+		p.warn("this instance may not have enough heap: producer, consumers and record queues take %s a thread more than there is, "+
+			"before any record cache", short(-s.Cache))
 	}
 	if s.State < 0 {
 		p.warn("this instance may not have enough native memory: the JVM takes %s more than there is, before any state store", short(-s.State))
@@ -75,10 +76,12 @@ func (p *planner) splitWarnings(s Split) {
 func (p *planner) configWarnings(plan Plan) {
 	cfg, jvm := &p.w.Clients.Producer, &p.w.JVM
 	if cfg.BufferMemory.Value < cfg.BatchSize.Value {
-		p.warn("buffer.memory of %v is less than batch.size of %v: the producer throws IllegalArgumentException; raise buffer.memory", cfg.BufferMemory.Value, cfg.BatchSize.Value)
+		p.warn("buffer.memory of %v is less than batch.size of %v: the producer throws IllegalArgumentException; raise buffer.memory",
+			cfg.BufferMemory.Value, cfg.BatchSize.Value)
 	}
 	if largest := p.w.Records.Largest; largest.From != Assumed && largest.Value > cfg.BufferMemory.Value {
-		p.warn("the largest record of %v does not fit buffer.memory of %v: the producer throws RecordTooLargeException; raise buffer.memory", largest.Value, cfg.BufferMemory.Value)
+		p.warn("the largest record of %v does not fit buffer.memory of %v: the producer throws RecordTooLargeException; raise buffer.memory",
+			largest.Value, cfg.BufferMemory.Value)
 	}
 	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.version.AtLeast(4, 0) {
 		p.warn("exactly_once has a producer for each active task: use exactly_once_v2, which has one for each stream thread")

@@ -34,7 +34,7 @@ type flagParser struct {
 func ParseJVMFlags(flags []string) (JVM, error) {
 	p := flagParser{jvm: NewJVM(), collectors: map[Collector]string{}}
 	for _, text := range flags {
-		for _, flag := range strings.Fields(text) {
+		for _, flag := range strings.FieldsSeq(text) {
 			p.flag(strings.Trim(flag, `"'`))
 		}
 	}
@@ -150,8 +150,8 @@ func (p *flagParser) finish() {
 	if jvm.MaxHeap.Value > 0 {
 		jvm.HeapMode = HeapFixed
 		if jvm.InitialHeap.Value > jvm.MaxHeap.Value {
-			p.errs = append(p.errs, fmt.Errorf("JVM flags: the initial heap of %v is larger than the largest heap of %v, so the JVM does not start; lower -Xms or raise -Xmx",
-				jvm.InitialHeap.Value, jvm.MaxHeap.Value))
+			p.errs = append(p.errs, fmt.Errorf("JVM flags: the initial heap of %v is larger than the largest heap of %v, so the JVM does not start; "+
+				"lower -Xms or raise -Xmx", jvm.InitialHeap.Value, jvm.MaxHeap.Value))
 		}
 	}
 	var chosen []string

@@ -139,7 +139,8 @@ func (p *planner) tableReaders() {
 	p.add(Line{Region: RegionTableReaders, Pool: Native, Name: "table readers", Bound: bound, Expected: bound, From: from,
 		Why: "1.25 B a key and an index entry a block of 4 KiB"})
 	if unknown > 0 {
-		p.warn("stores without a known size (%d): their index and filter blocks are outside the block cache, grow with the data and count as nothing; give their size", unknown)
+		p.warn("stores without a known size (%d): their index and filter blocks are outside the block cache, grow with the data and count "+
+			"as nothing; give their size", unknown)
 	}
 }
 

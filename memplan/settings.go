@@ -73,10 +73,12 @@ var settings = []setting{
 
 // Names that properties may have, in lower case.
 var (
-	guarantees = map[string]Guarantee{"at_least_once": AtLeastOnce, "exactly_once": ExactlyOnceV1, "exactly_once_beta": ExactlyOnceV2, "exactly_once_v2": ExactlyOnceV2}
-	protocols  = map[string]Protocol{"classic": Classic, "streams": Streams}
-	encrypted  = map[string]bool{"plaintext": false, "sasl_plaintext": false, "ssl": true, "sasl_ssl": true}
-	codecs     = map[string]Compression{"none": NoCompression, "gzip": Gzip, "snappy": Snappy, "lz4": LZ4, "zstd": Zstd}
+	guarantees = map[string]Guarantee{
+		"at_least_once": AtLeastOnce, "exactly_once": ExactlyOnceV1, "exactly_once_beta": ExactlyOnceV2, "exactly_once_v2": ExactlyOnceV2,
+	}
+	protocols = map[string]Protocol{"classic": Classic, "streams": Streams}
+	encrypted = map[string]bool{"plaintext": false, "sasl_plaintext": false, "ssl": true, "sasl_ssl": true}
+	codecs    = map[string]Compression{"none": NoCompression, "gzip": Gzip, "snappy": Snappy, "lz4": LZ4, "zstd": Zstd}
 )
 
 // NewWorkload is a workload with the documented defaults of a version, each with its provenance. It has no subtopologies. A version
@@ -168,9 +170,9 @@ func (s setting) targets(w *Workload) []target {
 			{prefixes: []string{"restore.consumer.", "consumer.", ""}, consumer: &w.Clients.Restore},
 			{prefixes: []string{"global.consumer.", "consumer.", ""}, consumer: &w.Clients.Global},
 		}
-	default:
-		return []target{{prefixes: []string{""}}}
+	case streamsScope:
 	}
+	return []target{{prefixes: []string{""}}}
 }
 
 // lookUp finds the property that is in force.

@@ -52,6 +52,10 @@ func TestApplyProperties(t *testing.T) {
 				w.Clients.TransactionalStores, w.Clients.Uncommitted = Known(true, App), Known(Bytes(-1), App)
 			},
 		},
+		"no transactional stores": {
+			properties: map[string]string{"enable.transactional.statestores": "false"},
+			change:     func(w *Workload) { w.Clients.TransactionalStores = Known(false, App) },
+		},
 		"names in any case": {
 			properties: map[string]string{"processing.guarantee": "exactly_once_V2", "group.protocol": "STREAMS", "security.protocol": "SASL_SSL", "compression.type": "ZSTD"},
 			change: func(w *Workload) {

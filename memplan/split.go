@@ -76,11 +76,12 @@ func partOf(region Region, pool Pool) part {
 	case RegionBlockCache, RegionMemtables, RegionTableReaders, RegionStoreFixed, RegionRocksDBOverhead, RegionCompaction,
 		RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory:
 		return partState
+	default:
+		if pool == Heap {
+			return partProcess
+		}
+		return partJVM
 	}
-	if pool == Heap {
-		return partProcess
-	}
-	return partJVM
 }
 
 // partsOf sums the lines by term.
