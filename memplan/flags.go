@@ -34,7 +34,7 @@ type flagParser struct {
 func ParseJVMFlags(flags []string) (JVM, error) {
 	p := flagParser{jvm: NewJVM(), collectors: map[Collector]string{}}
 	for _, text := range flags {
-		for _, flag := range strings.FieldsSeq(text) {
+		for flag := range strings.FieldsSeq(text) {
 			p.flag(strings.Trim(flag, `"'`))
 		}
 	}
