@@ -45,15 +45,11 @@ func announcements(before, after []metav1.Condition, done *applied) []announceme
 	return events
 }
 
-// maxNote is the longest note that the API server takes (events.k8s.io/v1, Event.note).
+// maxNote is the most bytes of a note that the API server takes (events.k8s.io/v1, Event.note).
 const maxNote = 1024
 
 func (r *StreamAppReconciler) announce(app *v1alpha1.StreamApp, events []announcement) {
 	for _, e := range events {
-		note := e.note
-		if len(note) > maxNote {
-			note = note[:maxNote-3] + "..."
-		}
-		r.Recorder.Eventf(app, nil, e.kind, e.reason, e.action, "%s", note)
+		r.Recorder.Eventf(app, nil, e.kind, e.reason, e.action, "%s", shorten(e.note, maxNote))
 	}
 }

@@ -42,13 +42,17 @@ func init() {
 // recordMetrics shows the figures of a status that was written.
 func recordMetrics(app *v1alpha1.StreamApp, survives int) {
 	labels := prometheus.Labels{"namespace": app.Namespace, "name": app.Name}
-	if app.Status.Need != nil {
-		needBytes.With(labels).Set(float64(app.Status.Need.Value()))
-		survivesPods.With(labels).Set(float64(survives))
+	show := func(gauge *prometheus.GaugeVec, known bool, value func() float64) {
+		if !known { // what is not known any more must not be shown as if it were
+			gauge.Delete(labels)
+			return
+		}
+		gauge.With(labels).Set(value())
 	}
-	if app.Status.Limit != nil {
-		limitBytes.With(labels).Set(float64(app.Status.Limit.Value()))
-	}
+	status := &app.Status
+	show(needBytes, status.Need != nil, func() float64 { return float64(status.Need.Value()) })
+	show(survivesPods, status.Survives != nil, func() float64 { return float64(survives) })
+	show(limitBytes, status.Limit != nil, func() float64 { return float64(status.Limit.Value()) })
 	value := 0.0
 	if isTrue(app.Status.Conditions, v1alpha1.ConditionReady) {
 		value = 1

@@ -5,8 +5,10 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,8 +39,27 @@ func statusOf(obs *observation, lost losses, p *planning, want *desired, done *a
 	}
 	figures(&status, obs, p, want)
 	status.PodsThatDiffer, status.PodsNotListed = podsThatDiffer(obs, p, want, done)
-	status.Warnings = warningsOf(p, want)
+	status.Warnings = warningsOf(obs, p, want)
+	keepSmall(&status)
 	return status
+}
+
+// maxStatus is the most bytes that a status takes as JSON. Every watcher gets all of it with each change.
+const maxStatus = 32 << 10
+
+// keepSmall takes pods off the list, and counts them, until the status is small enough: with long messages fewer than 50 find room.
+func keepSmall(status *v1alpha1.StreamAppStatus) {
+	for len(status.PodsThatDiffer) > 1 {
+		if data, err := json.Marshal(status); err != nil || len(data) < maxStatus {
+			return
+		}
+		more := 1 + len(status.PodsThatDiffer)/10
+		status.PodsThatDiffer = status.PodsThatDiffer[:len(status.PodsThatDiffer)-more]
+		if status.PodsNotListed == nil {
+			status.PodsNotListed = new(int32)
+		}
+		*status.PodsNotListed += int32(more)
+	}
 }
 
 // figures writes the numbers of the typical pod.
@@ -60,12 +81,15 @@ func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, wa
 	}
 }
 
+// maxMessage is the most bytes of a condition's message. It may quote others: a kubelet, an admission webhook.
+const maxMessage = 1024
+
 func conditionsOf(obs *observation, verdicts map[string]verdict) []metav1.Condition {
 	conditions := slices.Clone(obs.app.Status.Conditions)
 	for _, conditionType := range append([]string{v1alpha1.ConditionReady}, conditionOrder...) {
 		v := verdicts[conditionType]
 		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: conditionType, Status: v.status, Reason: v.reason, Message: v.message,
+			Type: conditionType, Status: v.status, Reason: v.reason, Message: shorten(v.message, maxMessage),
 			ObservedGeneration: obs.app.Generation, LastTransitionTime: metav1.NewTime(obs.now).Rfc3339Copy(),
 		})
 	}
@@ -108,8 +132,11 @@ func podStatus(pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodSta
 	return entry, entry.Resize != v1alpha1.ResizeNone && entry.Resize != v1alpha1.ResizeApplied
 }
 
-func warningsOf(p *planning, want *desired) []string {
+func warningsOf(obs *observation, p *planning, want *desired) []string {
 	warnings := slices.Clone(want.typical.warnings)
+	if group := obs.group.latest.Group; group != nil {
+		warnings = append(warnings, group.Warnings...)
+	}
 	if p.tasksKnown && want.typical.shortage != "" {
 		warnings = append(warnings, want.typical.shortage)
 	}
@@ -125,13 +152,16 @@ func warningsOf(p *planning, want *desired) []string {
 	return warnings[:min(len(warnings), v1alpha1.MaxWarnings)]
 }
 
-// truncate shortens a text to what the status has room for, at a whole character.
-func truncate(text string) string {
-	if len(text) <= v1alpha1.MaxText {
+// truncate shortens a text to what the status has room for.
+func truncate(text string) string { return shorten(text, v1alpha1.MaxText) }
+
+// shorten cuts a text to so many bytes, at a whole character.
+func shorten(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := v1alpha1.MaxText - len("...")
-	for cut > 0 && text[cut]&0xC0 == 0x80 {
+	cut := most - len("...")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return text[:cut] + "..."
