@@ -275,7 +275,8 @@ func withdrawn(obs *observation, limit, template int64) string {
 	if obs.injection.Spec.Memory.Limit == nil || !placementFails(obs) {
 		return ""
 	}
-	return fmt.Sprintf("%d for %d", limit, template)
+	// The limit that failed, not the one wanted now: a pod that cannot be created counts as lost in time, and the others then need more.
+	return fmt.Sprintf("%d for %d", obs.injection.Spec.Memory.Limit.Value(), template)
 }
 
 // placementFails tells whether pods with the injected memory are refused, or find no node. A pod that has not even been created for as
