@@ -21,11 +21,15 @@ import (
 )
 
 // needOfOne asks the planner itself for the smallest limit that holds so many tasks of the group in one pod.
-func needOfOne(tasks int) int64 {
+func needOfOne(tasks int) int64 { return needWith(tasks, templateLimit) }
+
+// needWith is needOfOne for another limit of the template: the application gets along with the heap that it has under it.
+func needWith(tasks int, templateLimit int64) int64 {
 	w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.Assumed))
 	w.Protocol = memplan.Known(memplan.Streams, memplan.Measured)
 	w.Threads, w.Brokers = memplan.Known(1, memplan.Measured), memplan.Known(3, memplan.Measured)
 	w.Standbys, w.WarmUps = memplan.Known(0, memplan.Measured), memplan.Known(0, memplan.Default)
+	w.JVM.LeastHeap = w.JVM.HeapUnder(memplan.Bytes(templateLimit))
 	w.JVM.HeapMode = memplan.HeapPlanned
 	w.Allocator = memplan.Known(memplan.GlibcArenas, memplan.Derived)
 	w.Subtopologies = []memplan.Subtopology{{ID: "0", Tasks: tasksOfGroup, InputPartitions: 1, Stores: []memplan.Store{
@@ -66,7 +70,7 @@ func TestThePlanIsPublishedAndInjectedIntoNewPods(t *testing.T) {
 	w.Expect(plan.Data).To(gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(need))))
 	w.Expect(plan.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", set.UID)), "the plan must live as long as the workload")
 	w.Expect(injection.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", app.UID)), "the injection must go with the StreamApp")
-	w.Expect(injection.Spec.Memory.ForLimit).To(equalBytes(2 << 30))
+	w.Expect(injection.Spec.Memory.ForLimit).To(equalBytes(templateLimit))
 	w.Expect(injection.Spec.Memory.Limit).To(equalBytes(need))
 	w.Expect(injection.Spec.Memory.Request).To(gomega.BeNil(), "requests are kept")
 	for _, pod := range w.pods() {

@@ -102,7 +102,7 @@ func TestALimitThatIsTooSmallIsNamedAndNothingIsPatched(t *testing.T) {
 	w.share(w.readyPods()...)
 	w.startOperator()
 	w.createApp(func(app *v1alpha1.StreamApp) { app.Spec.Memory.MaxLimit = new(resource.MustParse("1200Mi")) })
-	need := resource.NewQuantity(needOfOne(4), resource.BinarySI).String()
+	need := human(needWith(4, 1<<30))
 	message := w.condition(v1alpha1.ConditionFits, metav1.ConditionFalse, v1alpha1.ReasonShortage)
 	w.Expect(message).To(gomega.HavePrefix("a limit of 1200Mi does not hold what a pod runs now: " + need + " are needed, but `maxLimit` is 1200Mi"))
 	w.Expect(message).To(gomega.ContainSubstring("is too small by"), "the planner's own words, with the amount")
@@ -113,5 +113,5 @@ func TestALimitThatIsTooSmallIsNamedAndNothingIsPatched(t *testing.T) {
 
 	w.patchApp(`{"spec":{"memory":{"maxLimit":"8Gi"}}}`)
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
-	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(needOfOne(6)))
+	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(needWith(6, 1<<30)))
 }

@@ -126,6 +126,9 @@ func (w *world) later(d time.Duration) {
 	w.passes(2) // what a pass writes may give the next one something to do
 }
 
+// templateLimit is the memory limit in the pod template, in bytes.
+const templateLimit = 2 << 30
+
 // template is a pod template with one container, called app, that asks for 512Mi and is limited to 2Gi.
 func template(changes ...func(*corev1.PodTemplateSpec)) corev1.PodTemplateSpec {
 	pods := corev1.PodTemplateSpec{
@@ -415,3 +418,6 @@ func equalBytes(want int64) gomegatypes.GomegaMatcher {
 func mergePatch(patch string) client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(patch))
 }
+
+// dryRunSubResource keeps the API server from storing an update of a subresource.
+var dryRunSubResource = &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{DryRun: []string{metav1.DryRunAll}}}
