@@ -23,10 +23,11 @@ const (
 // alignHeap rounds a heap up as the JVM does: to 2 MiB, or to G1's regions where they are larger.
 func alignHeap(heap Bytes) Bytes { return heap.alignUp(alignmentOf(heap)) }
 
-// alignmentOf is the alignment of a heap: a power of two of 2 to 32 MiB, about 1/2048 of the heap.
+// alignmentOf is the alignment of a heap: 1/2048 of it, rounded up to a power of two of 2 to 32 MiB (HeapRegion::setup_heap_region_size;
+// read from OpenJDK 17 with heaps up to 9 GiB). Other collectors align to 2 MiB, of which it is a multiple.
 func alignmentOf(heap Bytes) Bytes {
 	step := heapAlignment
-	for step < maxHeapAlignment && step*2 <= heap/regionsPerHeap {
+	for step < maxHeapAlignment && step*regionsPerHeap < heap {
 		step *= 2
 	}
 	return step
@@ -62,7 +63,7 @@ func (j JVM) heapRange(limit Bytes) (low, high Bytes) {
 		low = max(large, defaultMaxHeap)
 	}
 	low, high = max(low, j.InitialHeap.Value), max(high, j.InitialHeap.Value)
-	return low, high.Add(min(max(heapAlignment, high/regionsPerHeap), maxHeapAlignment))
+	return low, high.Add(min(max(heapAlignment, 2*(high/regionsPerHeap)), maxHeapAlignment))
 }
 
 // ram is the memory that the JVM's percentages count from.

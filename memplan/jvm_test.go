@@ -105,7 +105,7 @@ func TestPercentOf(t *testing.T) {
 }
 
 func TestAlignmentOfLargeHeaps(t *testing.T) {
-	for heap, want := range map[Bytes]Bytes{GiB: 2 * MiB, 4 * GiB: 2 * MiB, 8 * GiB: 4 * MiB, 31 * GiB: 8 * MiB, 500 * GiB: 32 * MiB} {
+	for heap, want := range map[Bytes]Bytes{GiB: 2 * MiB, 4 * GiB: 2 * MiB, 4318 * MiB: 4 * MiB, 8428 * MiB: 8 * MiB, 31 * GiB: 16 * MiB, 500 * GiB: 32 * MiB} {
 		if got := alignmentOf(heap); got != want {
 			t.Errorf("a heap of %v is aligned to %v, want %v", heap, got, want)
 		}
