@@ -6,6 +6,7 @@ package controllers
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,8 +82,8 @@ func applySpec(w *memplan.Workload, streams *v1alpha1.StreamsSpec) {
 	if g, ok := guarantees[streams.ProcessingGuarantee]; ok {
 		w.Guarantee = memplan.Known(g, memplan.Spec)
 	}
-	if streams.GroupProtocol == v1alpha1.StreamsProtocol {
-		w.Protocol = memplan.Known(memplan.Streams, memplan.Spec)
+	if p, ok := protocols[streams.GroupProtocol]; ok {
+		w.Protocol = memplan.Known(p, memplan.Spec)
 	}
 	if q := streams.Records.AverageSize; q != nil {
 		w.Records.Average = specBytes(q)
@@ -93,6 +94,10 @@ func applySpec(w *memplan.Workload, streams *v1alpha1.StreamsSpec) {
 	if q := streams.Records.LargestBatchSize; q != nil {
 		w.Records.LargestBatch = specBytes(q)
 	}
+}
+
+var protocols = map[v1alpha1.GroupProtocol]memplan.Protocol{
+	v1alpha1.ClassicProtocol: memplan.Classic, v1alpha1.StreamsProtocol: memplan.Streams,
 }
 
 var guarantees = map[v1alpha1.ProcessingGuarantee]memplan.Guarantee{
@@ -144,7 +149,7 @@ func applyTopology(w *memplan.Workload, streams *v1alpha1.StreamsSpec, group *as
 }
 
 func subtopologyOf(s assignment.Subtopology) memplan.Subtopology {
-	result := memplan.Subtopology{ID: s.ID, Tasks: int(s.Tasks), InputPartitions: max(1, len(s.SourceTopics)), WrittenPartitions: len(s.Changelogs)}
+	result := memplan.Subtopology{ID: s.ID, Tasks: int(s.Tasks), InputPartitions: max(1, len(s.SourceTopics))}
 	for _, sink := range s.SinkTopics {
 		result.WrittenPartitions += int(sink.Partitions)
 	}
@@ -270,12 +275,12 @@ func jvmOf(obs *observation) (memplan.JVM, error) {
 	}
 	var flags []string
 	for _, variable := range []string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"} {
-		flags = append(flags, strings.Fields(optionsText(obs, variable))...)
+		flags = append(flags, expand(optionsText(obs, variable), c.env))
 	}
 	for _, arg := range c.args {
-		flags = append(flags, strings.Fields(arg)...) // a shell's -c has them all in one argument
+		flags = append(flags, expand(arg, c.env)) // a shell's -c has them all in one argument
 	}
-	flags = append(flags, strings.Fields(c.env["_JAVA_OPTIONS"])...)
+	flags = append(flags, expand(c.env["_JAVA_OPTIONS"], c.env))
 	jvm, err := memplan.ParseJVMFlags(flags)
 	if err != nil {
 		err = fmt.Errorf("JVM flags of container %s: %w", c.name, err)
@@ -297,6 +302,19 @@ func jvmOf(obs *observation) (memplan.JVM, error) {
 	return jvm, err
 }
 
+// reference is a variable in a text: $(NAME) as Kubernetes expands it, ${NAME} or $NAME as a shell does.
+var reference = regexp.MustCompile(`\$\((\w+)\)|\$\{(\w+)\}|\$(\w+)`)
+
+// expand puts the values of variables into a text, as far as the container's env shows them.
+func expand(text string, env map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(match string) string {
+		if value, ok := env[strings.Trim(match, "$(){}")]; ok {
+			return value
+		}
+		return match
+	})
+}
+
 // optionsText is the value of a variable with JVM options, as far as it can be read: the container's own env, what envFrom gives from
 // a ConfigMap, or what the user says is there.
 func optionsText(obs *observation, variable string) string {
@@ -306,18 +324,20 @@ func optionsText(obs *observation, variable string) string {
 	if variable != string(optionsVariable(obs.app)) {
 		return ""
 	}
-	if own := obs.app.Spec.JVM.OwnOptions; own != nil {
-		return *own
-	}
+	inherited := ""
 	if obs.inherited != nil {
-		return *obs.inherited
+		inherited = *obs.inherited
 	}
-	return ""
+	if own := obs.app.Spec.JVM.OwnOptions; own != nil {
+		return strings.ReplaceAll(*own, "$("+variable+")", inherited)
+	}
+	return inherited
 }
 
 // heapIsOurs: the application says nothing of the size of its heap, so the plan may.
 func heapIsOurs(jvm memplan.JVM) bool {
-	return jvm.HeapMode == memplan.HeapPercent && jvm.MaxRAMPercentage.From != memplan.App && jvm.MaxRAM.From != memplan.App
+	return jvm.HeapMode == memplan.HeapPercent && jvm.MaxRAMPercentage.From != memplan.App && jvm.MinRAMPercentage.From != memplan.App &&
+		jvm.MaxRAM.From != memplan.App
 }
 
 // withoutPlan is the workload as a pod runs it that was created before the plan was injected: its heap is the JVM's own choice.
