@@ -86,15 +86,31 @@ func runWithControlPlane(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// waitForPolicies waits until the API server has read the PodInjections: until then the injection policy refuses pods.
+// waitForPolicies waits until the injection policy injects. Before, the API server first does not know the policy, and then
+// refuses pods until it has read the PodInjections.
 func waitForPolicies() error {
-	created := func(ctx context.Context) (bool, error) {
-		pod := aPod()
-		pod.Namespace = metav1.NamespaceDefault
-		return admin.Create(ctx, pod, client.DryRunAll) == nil, nil
+	ctx := context.Background()
+	operator, err := newClientAs(operatorUser)
+	if err != nil {
+		return err
 	}
-	if err := wait.PollUntilContextTimeout(context.Background(), polling, eventually, true, created); err != nil {
-		return fmt.Errorf("waiting until the injection policy lets a pod through: %w", err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "first"}}
+	if err := admin.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating a namespace: %w", err)
+	}
+	injection := anInjection()
+	injection.Namespace = namespace.Name
+	if err := operator.Create(ctx, &injection); err != nil {
+		return fmt.Errorf("creating a PodInjection: %w", err)
+	}
+	injects := func(ctx context.Context) (bool, error) {
+		pod := aPod()
+		pod.Namespace = namespace.Name
+		err := admin.Create(ctx, pod, client.DryRunAll)
+		return err == nil && pod.Annotations[v1alpha1.PlanAnnotation] != "", nil
+	}
+	if err := wait.PollUntilContextTimeout(ctx, polling, eventually, true, injects); err != nil {
+		return fmt.Errorf("waiting until the injection policy injects: %w", err)
 	}
 	return nil
 }
@@ -110,20 +126,25 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: known})
 }
 
-// as returns a client that acts as another user. Service accounts get their groups as well.
+// as returns a client that acts as another user.
 func as(t *testing.T, user string) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(environment.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	if rest, isAccount := strings.CutPrefix(user, "system:serviceaccount:"); isAccount {
-		namespace, _, _ := strings.Cut(rest, ":")
-		config.Impersonate.Groups = append(config.Impersonate.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
-	}
-	c, err := newClient(config)
+	c, err := newClientAs(user)
 	if err != nil {
 		t.Fatalf("making a client for %s: %v", user, err)
 	}
 	return c
+}
+
+// newClientAs returns a client that acts as another user. Service accounts get their groups as well.
+func newClientAs(user string) (client.Client, error) {
+	config := rest.CopyConfig(environment.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	if account, isAccount := strings.CutPrefix(user, "system:serviceaccount:"); isAccount {
+		namespace, _, _ := strings.Cut(account, ":")
+		config.Impersonate.Groups = append(config.Impersonate.Groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	return newClient(config)
 }
 
 func setFailurePolicy(objects []*unstructured.Unstructured, policy admissionregistrationv1.FailurePolicyType) error {
