@@ -44,10 +44,16 @@ type world struct {
 	clock *clocktesting.FakePassiveClock
 }
 
-// newWorld makes a world in which no operator runs yet.
+// newWorld makes a world in which no operator runs yet, beside those of other tests.
 func newWorld(t *testing.T, nodes ...fakekubelet.Node) *world {
 	t.Helper()
 	t.Parallel()
+	return newWorldAlone(t, nodes...)
+}
+
+// newWorldAlone is newWorld for a test that others wait for.
+func newWorldAlone(t *testing.T, nodes ...fakekubelet.Node) *world {
+	t.Helper()
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(within)
 	g.SetDefaultEventuallyPollingInterval(polling)
@@ -90,6 +96,12 @@ func (w *world) run(name string, start func(context.Context) error) (stop func()
 // startOperator runs the operator as main does, under the role that it is shipped with.
 func (w *world) startOperator() (stop func()) {
 	w.t.Helper()
+	return w.run("the operator", w.newOperator())
+}
+
+// newOperator sets an operator up, and returns what runs it.
+func (w *world) newOperator() func(context.Context) error {
+	w.t.Helper()
 	options := controllers.CacheOptions()
 	options.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
 	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
@@ -102,7 +114,7 @@ func (w *world) startOperator() (stop func()) {
 		Recorder: mgr.GetEventRecorder("streamweir"), Groups: w.groups, Clock: w.clock,
 	}
 	w.Expect(reconciler.SetupWithManager(w.t.Context(), mgr)).To(gomega.Succeed())
-	return w.run("the operator", mgr.Start)
+	return mgr.Start
 }
 
 // passes makes n passes of the StreamApp orders happen, from begin to end.
@@ -215,13 +227,21 @@ func (w *world) rollout() {
 	w.t.Helper()
 	w.awaitInjecting()
 	w.patchSet(fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano)))
+	w.awaitRollout()
+}
+
+// awaitRollout waits until all pods are of the newest template, and ready.
+func (w *world) awaitRollout() {
+	w.t.Helper()
+	w.Eventually(w.rolledOut).Should(gomega.BeTrue(), "the rollout must end")
+}
+
+// rolledOut tells whether all pods are of the newest template, and ready.
+func (w *world) rolledOut() bool {
 	set := &appsv1.StatefulSet{}
-	w.Eventually(func() bool {
-		w.get("orders", set)
-		return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision == set.Status.UpdateRevision &&
-			set.Status.ReadyReplicas == *set.Spec.Replicas
-	}).Should(gomega.BeTrue(), "the rollout must end")
-	w.Eventually(w.readyPods).Should(gomega.HaveLen(int(*set.Spec.Replicas)))
+	w.get("orders", set)
+	return set.Status.ObservedGeneration == set.Generation && set.Status.CurrentRevision == set.Status.UpdateRevision &&
+		set.Status.ReadyReplicas == *set.Spec.Replicas && len(w.readyPods()) == int(*set.Spec.Replicas)
 }
 
 // awaitInjecting waits until the API server injects what the PodInjection says: it reads it through a watch.
