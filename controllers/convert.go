@@ -37,7 +37,8 @@ type planning struct {
 
 	workload memplan.Workload // as a pod runs it that has the plan
 	policy   memplan.Policy
-	// worst is what the heaviest pod may have to run: after all losses that are asked for, then after one fewer, down to none.
+	// worst is what the heaviest pod may have to run: after all losses that are asked for, then after one fewer, down to none, and last
+	// what it runs at this moment.
 	worst []memplan.Load
 }
 
@@ -78,6 +79,7 @@ func plan(obs *observation, lost losses) *planning {
 	asShipped := withoutPlan(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
 	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
+	var heaviestNow []memplan.Load
 	for i, pod := range spread.Pods {
 		p := findPod(running, pod.Name)
 		if p == nil {
@@ -93,7 +95,9 @@ func plan(obs *observation, lost losses) *planning {
 			need:  int64(memplan.Need(own, remaining[i], result.policy)),
 			now:   int64(memplan.Need(own, observed, result.policy)),
 		}
-		result.needNow = max(result.needNow, int64(memplan.Need(result.workload, observed, result.policy)))
+		if need := int64(memplan.Need(result.workload, observed, result.policy)); need > result.needNow {
+			result.needNow, heaviestNow = need, []memplan.Load{observed}
+		}
 	}
 	for k := result.policy.Losses; k >= 0; k-- {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)
@@ -105,6 +109,7 @@ func plan(obs *observation, lost losses) *planning {
 			result.needNow = int64(need)
 		}
 	}
+	result.worst = append(result.worst, heaviestNow...)
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
 		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,5 +153,9 @@ func refusedMessage(err error) string {
 	if details != nil && len(details.Causes) > 0 && details.Causes[0].Message != "" {
 		return details.Causes[0].Message
 	}
-	return status.Status().Message
+	message := status.Status().Message
+	if _, why, named := strings.Cut(message, "is forbidden: "); named {
+		return why
+	}
+	return message
 }
