@@ -98,22 +98,22 @@ func (p *planner) boundedConfigs(c sharedCache) []Config {
 	number := func(name string, b Bytes) Config {
 		return Config{Kind: Property, Name: name, Value: strconv.FormatInt(int64(b), 10), From: c.from}
 	}
-	return []Config{
-		number("rocksdb.cache.bytes", c.capacity),
-		number("rocksdb.write.buffer.manager.bytes", c.memtables),
-		number("rocksdb.arena.block.bytes", p.arenaBlock(c.memtables)),
+	all := []Config{number("rocksdb.cache.bytes", c.capacity), number("rocksdb.write.buffer.manager.bytes", c.memtables)}
+	if block := p.arenaBlock(c.memtables); block > 0 {
+		all = append(all, number("rocksdb.arena.block.bytes", block))
 	}
+	return all
 }
 
 // arenaBlock is the arena block size for all tasks: (WBM - 0.25 MiB x instances from 4.3 on) / (4 x data column families), in steps of
-// 4 KiB. With RocksDB's own 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
+// 4 KiB; 0 where no stores are known. With RocksDB's own 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
 func (p *planner) arenaBlock(memtables Bytes) Bytes {
 	all := *p
 	all.scratch = nil
 	all.load = saneLoad(ColdStart(*p.w, p.load.Threads), len(p.w.Subtopologies))
 	t := all.rocksTotals()
 	if t.families == 0 {
-		return maxArena
+		return 0
 	}
 	if p.version.AtLeast(4, 3) {
 		memtables = memtables.Sub(offsetsCharge.Mul(t.instances))

@@ -15,6 +15,9 @@
 //
 // All functions are pure: numbers in, plan out, no clock, no logging, no input that panics. Amounts are [Bytes], which saturate.
 //
+// A plan takes about 30 microseconds, and so does each of the hundred pods of an application of 10,000 tasks, the bounds of their loads
+// included (BenchmarkPlan10000Tasks, two busy cores).
+//
 // The formulas name their sources: a Kafka class, a KIP, a JDK source, or "measured". Measured values were taken on Debian 12 with
 // OpenJDK 17 and the RocksDB that the Kafka version ships, unless the comment says otherwise.
 package memplan

@@ -47,11 +47,11 @@ func (p Plan) Explain() string {
 func (p Plan) explainVerdict(b *strings.Builder) {
 	need := "no limit holds it"
 	if p.Need < MaxBytes {
-		need = "needs " + short(p.Need)
+		need = "needs a limit of " + short(p.Need)
 	}
 	verdict := map[Verdict]string{Fits: "fits", LimitTooSmall: "does not fit", HeapTooSmall: "the heap is too small"}[p.Verdict]
 	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, need)
-	fmt.Fprintf(b, "load: at most %d active of at most %d tasks on %d threads\n\n", p.Load.Active, p.Load.Total, p.Load.Threads)
+	fmt.Fprintf(b, "load: at most %d active tasks, at most %d of all roles; stream threads: %d\n\n", p.Load.Active, p.Load.Total, p.Load.Threads)
 }
 
 // explainSplit writes the three lines of the top-down split.
@@ -75,22 +75,25 @@ func enough(left, need Bytes) string {
 
 // explainLines writes the lines of both pools as a table.
 func (p Plan) explainLines(b *strings.Builder) {
-	const row = "%-7s %-26s %10s %10s  %-9s %s\n"
-	fmt.Fprintf(b, row, "POOL", "LINE", "BOUND", "EXPECTED", "FROM", "HOW")
+	row := func(pool, name, bound, expected, from, how string) {
+		text := fmt.Sprintf("%-7s %-26s %10s %10s  %-9s %s", pool, name, bound, expected, from, how)
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	row("POOL", "LINE", "BOUND", "EXPECTED", "FROM", "HOW")
 	for _, pool := range []Pool{Heap, Native} {
 		lines := slices.DeleteFunc(slices.Clone(p.Lines), func(l Line) bool { return l.Pool != pool })
 		slices.SortStableFunc(lines, func(x, y Line) int { return cmp.Compare(y.Bound, x.Bound) })
 		bound, expected := Bytes(0), Bytes(0)
 		for _, l := range lines {
-			fmt.Fprintf(b, row, l.Pool, l.Name, short(l.Bound), short(l.Expected), l.From, how(l))
+			row(l.Pool.String(), l.Name, short(l.Bound), short(l.Expected), l.From.String(), how(l))
 			bound, expected = bound.Add(l.Bound), expected.Add(l.Expected)
 		}
-		fmt.Fprintf(b, row, pool, "sum", short(bound), short(expected), "", "")
+		row(pool.String(), "sum", short(bound), short(expected), "", "")
 	}
-	fmt.Fprintf(b, row, "", "heap of the JVM", short(p.Heap), short(p.Heap), "", "collector: "+p.Collector.String())
-	fmt.Fprintf(b, row, "", "total", short(p.Bound), short(p.Expected), "", "heap + native")
-	fmt.Fprintf(b, row, "", "headroom", short(p.Headroom), "", "", "")
-	fmt.Fprintf(b, row, "", "limit", short(p.Limit), "", "", "")
+	row("", "heap of the JVM", short(p.Heap), short(p.Heap), "", "collector: "+p.Collector.String())
+	row("", "total", short(p.Bound), short(p.Expected), "", "heap + native")
+	row("", "headroom", short(p.Headroom), "", "", "")
+	row("", "limit", short(p.Limit), "", "", "")
 }
 
 // how is the formula of a line with its numbers.

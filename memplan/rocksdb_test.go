@@ -229,6 +229,7 @@ func TestArenaBlock(t *testing.T) {
 	}{
 		"100 stores on 64 MiB: 160 KiB gave no flush storm": {stores: 100, memtables: 64 * MiB, want: 160 * KiB},
 		"global stores share it":                            {stores: 90, global: 10, memtables: 64 * MiB, want: 160 * KiB},
+		"no stores are known: left to who opens them":       {memtables: 64 * MiB, want: 0},
 		"400 stores on 64 MiB":                              {stores: 400, memtables: 64 * MiB, want: 40 * KiB},
 		"few stores: RocksDB's own block":                   {stores: 1, memtables: 64 * MiB, want: 1 * MiB},
 		"too many: the floor":                               {stores: 10_000, memtables: 64 * MiB, want: 16 * KiB},
