@@ -8,13 +8,12 @@ const maxLimit = int64(MaxBytes / MiB)
 
 // Need is the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95. Where the heap does
 // not depend on the limit, Need is about native memory only: no limit cures a small -Xmx.
-func Need(w Workload, load Load, policy Policy) Bytes { return NeedFrom(w, load, policy, 0) }
-
-// NeedFrom is the smallest limit that holds a load and is not below least. It differs from Need where the JVM changes to a costlier
-// collector at 1792 MiB: a load that fits just below may not fit just above.
-func NeedFrom(w Workload, load Load, policy Policy, least Bytes) Bytes {
-	return newPlanner(&w, load, policy).limits().need(least)
-}
+//
+// A larger limit holds too, with one exception: at 1792 MiB the JVM changes to a costlier collector, so a load that fits just below may
+// not fit just above. Plan.Need of a limit above then says which larger limit holds.
+//
+// For a process that runs already, the heap is what it started with: give it as HeapFixed. A running JVM does not follow its limit.
+func Need(w Workload, load Load, policy Policy) Bytes { return newPlanner(&w, load, policy).limits().need(0) }
 
 // need finds the smallest limit that holds and is not below least. For one collector a larger limit never holds less, so each range
 // of one collector is searched by bisection.
