@@ -13,7 +13,9 @@ const maxLimit = int64(MaxBytes / MiB)
 // not fit just above. Plan.Need of a limit above then says which larger limit holds.
 //
 // For a process that runs already, the heap is what it started with: give it as HeapFixed. A running JVM does not follow its limit.
-func Need(w Workload, load Load, policy Policy) Bytes { return newPlanner(&w, load, policy).limits().need(0) }
+func Need(w Workload, load Load, policy Policy) Bytes {
+	return newPlanner(&w, load, policy).limits().need(0)
+}
 
 // need finds the smallest limit that holds and is not below least. For one collector a larger limit never holds less, so each range
 // of one collector is searched by bisection.
