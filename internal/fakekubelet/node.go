@@ -124,7 +124,7 @@ func (c *Cluster) markUnschedulable(ctx context.Context, w *world, pod *corev1.P
 	status := *pod.Status.DeepCopy()
 	setCondition(&status.Conditions, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: fmt.Sprintf("0/%d nodes are available: no node has the memory for the pod.", len(w.nodes)),
+		Message: fmt.Sprintf("0/%[1]d nodes are available: %[1]d Insufficient memory.", len(w.nodes)),
 	})
 	return c.writePodStatus(ctx, pod, status)
 }
