@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
 func TestALimitRangeIsAWallForInjectedMemory(t *testing.T) {
@@ -86,4 +87,47 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
 			", so new pods get the template's 2Gi: make room in quota, LimitRange or nodes, or lower `maxLimit`"))
 	w.staysQuiet()
 	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil(), "it must not come and go")
+}
+
+func TestInjectedMemoryIsWithdrawnWhenNoNodeHasRoomForIt(t *testing.T) {
+	// Room for three pods of the template, and for one of them with the injected request in its place, not for two.
+	w := newWorld(t, fakekubelet.Node{Name: "small", Memory: resource.MustParse("4Gi")})
+	w.createSet()
+	w.share(w.readyPods()...)
+	w.startOperator()
+	w.createApp(func(app *v1alpha1.StreamApp) { app.Spec.Memory.Requests = v1alpha1.RequestsFollowLimit })
+	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
+	w.awaitInjecting()
+	w.delete("orders-2", &corev1.Pod{})
+	w.Eventually(func() string { return w.scheduled("orders-2") }).Should(gomega.Equal("True"))
+	w.delete("orders-1", &corev1.Pod{})
+	w.Eventually(func() string { return w.scheduled("orders-1") }).Should(gomega.Equal("False"))
+	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPodCreationRefused)
+	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil())
+
+	w.Eventually(func() string { // whoever replaces the pod gets one that has room
+		pod, err := dryRunPod(t.Context(), w.namespace, ownedPod("orders"))
+		w.Expect(err).NotTo(gomega.HaveOccurred())
+		return pod.Spec.Containers[0].Resources.Limits.Memory().String()
+	}).Should(gomega.Equal("2Gi"))
+	w.delete("orders-1", &corev1.Pod{})
+	w.Eventually(w.readyPods).Should(gomega.HaveLen(3))
+	w.share(w.readyPods()...)
+	w.staysQuiet()
+	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil(), "it must not come and go")
+	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPodCreationRefused)
+}
+
+// scheduled gives the status of a pod's condition PodScheduled, empty for a pod that is not there.
+func (w *world) scheduled(name string) string {
+	pod := &corev1.Pod{}
+	if !w.exists(name, pod) || pod.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return string(c.Status)
+		}
+	}
+	return ""
 }
