@@ -322,7 +322,7 @@ func judgeInjected(obs *observation) verdict {
 	}
 	switch {
 	case missed > 0:
-		return no(v1alpha1.ReasonPodsNotInjected, "%s started without the plan although it was to be injected, the first is %s: is the admission policy streamweir-inject installed, with its binding? It needs Kubernetes 1.36. Then restart: %s",
+		return no(v1alpha1.ReasonPodsNotInjected, "%s started without the plan although it was to be injected, the first is %s: is the admission policy streamweir-injection installed, with its binding? It needs Kubernetes 1.36. Then restart: %s",
 			podsText(missed), first, restartCommand(obs))
 	case older > 0:
 		return no(v1alpha1.ReasonRestartNeeded, "%s run without the plan, since they are older than it. Restart them when it suits you: %s", podsText(older), restartCommand(obs))
