@@ -76,7 +76,7 @@ func plan(obs *observation, lost losses) *planning {
 	}
 	running, spread := runningPods(obs), assignmentOf(obs, lost)
 	result.policy.Losses = lost.toSurvive(len(spread.Pods))
-	asShipped := withoutPlan(obs, result.workload)
+	withPlan, asShipped := withHeapInForce(obs, result.workload), withoutPlan(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
 	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
 	var heaviestNow []memplan.Load
@@ -85,7 +85,7 @@ func plan(obs *observation, lost losses) *planning {
 		if p == nil {
 			continue // it is away, or still to come
 		}
-		own := result.workload
+		own := withPlan
 		if !p.injected {
 			own = asShipped
 		}
@@ -113,7 +113,7 @@ func plan(obs *observation, lost losses) *planning {
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
 		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
 	}
-	result.survives = survives(obs, result, asShipped, spread, lost)
+	result.survives = survives(obs, result, withPlan, asShipped, spread, lost)
 	return result
 }
 
@@ -130,7 +130,7 @@ func heaviestLoad(w memplan.Workload, spread memplan.Assignment, policy memplan.
 }
 
 // survives asks the planner for each kind of pod: those that run with the plan, or will, and those that run as they were shipped.
-func survives(obs *observation, p *planning, asShipped memplan.Workload, spread memplan.Assignment, lost losses) int {
+func survives(obs *observation, p *planning, withPlan, asShipped memplan.Workload, spread memplan.Assignment, lost losses) int {
 	with, without := map[string]memplan.Bytes{}, map[string]memplan.Bytes{}
 	for _, pod := range spread.Pods { // a pod that is to come gets what new pods get
 		with[pod.Name] = memplan.Bytes(newLimit(obs, p.need))
@@ -146,7 +146,7 @@ func survives(obs *observation, p *planning, asShipped memplan.Workload, spread 
 			without[pod.name] = memplan.Bytes(limit.Value())
 		}
 	}
-	return min(memplan.Survives(p.workload, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without), max(0, lost.instances-1))
+	return min(memplan.Survives(withPlan, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without), max(0, lost.instances-1))
 }
 
 // newLimit is the limit of a new pod, for a need.

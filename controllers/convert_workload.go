@@ -41,8 +41,9 @@ func workloadOf(obs *observation) (memplan.Workload, []string) {
 	}
 	if q := obs.app.Spec.JVM.ApplicationHeap; q != nil {
 		w.Application.LiveSet = specBytes(q)
-	} else if c := obs.container; c != nil && c.limit != nil && w.JVM.HeapMode == memplan.HeapPlanned {
-		// What the application keeps alive is not known, only that it gets along with the heap that its template gives it.
+	}
+	if c := obs.container; c != nil && c.limit != nil && w.JVM.HeapMode == memplan.HeapPlanned {
+		// All that is known is that the application gets along with the heap that its template gives it: the plan takes none of it away.
 		w.JVM.LeastHeap = w.JVM.HeapUnder(memplan.Bytes(c.limit.Value()))
 	}
 	if q := obs.app.Spec.JVM.ApplicationNative; q != nil {
@@ -338,6 +339,19 @@ func optionsText(obs *observation, variable string) string {
 func heapIsOurs(jvm memplan.JVM) bool {
 	return jvm.HeapMode == memplan.HeapPercent && jvm.MaxRAMPercentage.From != memplan.App && jvm.MinRAMPercentage.From != memplan.App &&
 		jvm.MaxRAM.From != memplan.App
+}
+
+// withHeapInForce is the workload as a pod runs it that was started with the plan: its JVM keeps the heap that the published plan gave
+// it, whatever a new plan says, and may have a larger one after its next start.
+func withHeapInForce(obs *observation, w memplan.Workload) memplan.Workload {
+	if w.JVM.HeapMode != memplan.HeapPlanned || obs.planConfigMap == nil {
+		return w
+	}
+	jvm, err := memplan.ParseJVMFlags(strings.Fields(obs.planConfigMap.Data[v1alpha1.PlanOptionsKey]))
+	if err == nil && jvm.MaxRAM.Value > 0 {
+		w.JVM.LeastHeap = max(w.JVM.LeastHeap, jvm.HeapUnder(jvm.MaxRAM.Value))
+	}
+	return w
 }
 
 // withoutPlan is the workload as a pod runs it that was created before the plan was injected: its heap is the JVM's own choice.

@@ -39,8 +39,8 @@ type JVM struct {
 	MaxHeap Fact[Bytes]
 	// InitialHeap is -Xms. In mode HeapPercent the heap is never smaller. 0 means not set.
 	InitialHeap Fact[Bytes]
-	// LeastHeap is a heap that the application is known to get along with, in mode HeapPlanned: the plan gives it no less, since what it
-	// keeps alive is not known. 0 means that the plan may go down to what its lines need.
+	// LeastHeap is a heap that the application is known to get along with, in mode HeapPlanned: the plan gives it no less, and no more
+	// than its lines need. 0: as much as the JVM would take by itself, where the native side leaves it.
 	LeastHeap Bytes
 	// MaxRAM replaces the container's limit in mode HeapPercent. 0 means not set.
 	MaxRAM Fact[Bytes]

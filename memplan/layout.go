@@ -56,8 +56,9 @@ func (l limits) with(limit Bytes, collector Collector) layout {
 	return r
 }
 
-// heap is the heap under a limit. A planned heap is never below what the JVM would take by itself, unless the native side needs it, and
-// never below what its lines need.
+// heap is the heap under a limit. A planned heap is never below what its lines need, and never below LeastHeap; where that is not set,
+// not below what the JVM would take by itself either, unless the native side needs it. With LeastHeap the heap is the same under every
+// limit, so that a raised limit goes to the native side.
 func (l limits) heap(whole, left Bytes, collector Collector) (low, high Bytes) {
 	jvm := l.p.w.JVM
 	if jvm.HeapMode != HeapPlanned {
@@ -67,9 +68,10 @@ func (l limits) heap(whole, left Bytes, collector Collector) (low, high Bytes) {
 		heap := alignHeap(jvm.MaxHeap.Value)
 		return heap, heap
 	}
-	wanted := max(l.heapNeed, jvm.HeapUnder(whole))
-	heap := min(wanted, l.largestHeap(left, collector))
-	heap = max(heap, l.heapNeed)
+	if jvm.LeastHeap > 0 {
+		return l.heapNeed, l.heapNeed
+	}
+	heap := max(min(jvm.HeapUnder(whole), l.largestHeap(left, collector)), l.heapNeed)
 	return heap, heap
 }
 
