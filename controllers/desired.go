@@ -227,8 +227,10 @@ func (want *desired) ownOptions(obs *observation) *string {
 		return nil
 	case obs.inherited != nil:
 		return new(fmt.Sprintf("$(%s)", optionsVariable(obs.app)))
-	default:
+	case obs.container.options.hasEnvFrom:
 		return new("")
+	default: // a template that gains envFrom while the operator is away is left alone until it has looked
+		return nil
 	}
 }
 

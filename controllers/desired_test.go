@@ -68,11 +68,23 @@ func TestWhatIsInjected(t *testing.T) {
 			given{inherited: new("-Xss2m")},
 			func(s *v1alpha1.PodInjectionSpec) { s.OwnOptions = new("$(JDK_JAVA_OPTIONS)") },
 		},
+		"envFrom gives something else, as has been looked up": {
+			given{workload: statefulSet(3, podTemplate("1Gi", container(func(c *corev1.Container) {
+				c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "other"}}}}
+			})))},
+			func(s *v1alpha1.PodInjectionSpec) { s.OwnOptions = new("") },
+		},
+		"a ConfigMap that does not give it: there is nothing to keep": {
+			given{workload: statefulSet(3, podTemplate("1Gi", container(func(c *corev1.Container) {
+				c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}}}
+			})))},
+			func(s *v1alpha1.PodInjectionSpec) { s.OwnOptions = new("") },
+		},
 		"a Secret may give the variable: nothing is said": {
 			given{workload: statefulSet(3, podTemplate("1Gi", container(func(c *corev1.Container) {
 				c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "opts"}}}}
 			})))},
-			func(s *v1alpha1.PodInjectionSpec) { s.OwnOptions = nil },
+			func(*v1alpha1.PodInjectionSpec) {},
 		},
 	}
 	for name, c := range cases {
@@ -80,7 +92,7 @@ func TestWhatIsInjected(t *testing.T) {
 			p := passOf(t, c.given)
 			want := v1alpha1.PodInjectionSpec{
 				Owner: v1alpha1.WorkloadOwner{Kind: v1alpha1.KindStatefulSet, Name: testApp}, Container: testContainer,
-				OptionsVariable: v1alpha1.JDKJavaOptions, Options: v1alpha1.LauncherOptions, OwnOptions: new(""),
+				OptionsVariable: v1alpha1.JDKJavaOptions, Options: v1alpha1.LauncherOptions,
 				PlanConfigMap: "streamweir-plan-orders", PlanGeneration: p.want.generation,
 			}
 			c.want(&want)

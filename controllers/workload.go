@@ -97,8 +97,9 @@ type containerFacts struct {
 
 // optionsFacts is where the variable that the JVM's options go through has its value from.
 type optionsFacts struct {
-	value         string      // a plain value in env; the last one counts
-	fromValue     bool        // env has the variable by valueFrom, be it as one of duplicates: the admission policy then keeps away
+	value         string // a plain value in env; the last one counts
+	fromValue     bool   // env has the variable by valueFrom, be it as one of duplicates: the admission policy then keeps away
+	hasEnvFrom    bool
 	configMaps    []envSource // envFrom: ConfigMaps that may hold it
 	secrets       []string    // envFrom: Secrets that may hold it, which the operator may not read
 	foreignMount  string      // something else is mounted there, which would hide the plan, or be hidden by it
@@ -169,6 +170,7 @@ func readOptions(c *corev1.Container, variable string) optionsFacts {
 		}
 	}
 	facts.foreignFile = strings.Contains(facts.value, vmOptionsFile) && !strings.Contains(facts.value, string(v1alpha1.VMOptions))
+	facts.hasEnvFrom = len(c.EnvFrom) > 0
 	for _, from := range c.EnvFrom {
 		key, possible := strings.CutPrefix(variable, from.Prefix)
 		switch {
