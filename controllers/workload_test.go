@@ -169,21 +169,21 @@ func TestReadOptions(t *testing.T) {
 		},
 		"envFrom a ConfigMap and a Secret": {
 			func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{configMap("a", ""), secret("b", "")} },
-			optionsFacts{configMaps: []envSource{{name: "a"}}, secrets: []string{"b"}},
+			optionsFacts{hasEnvFrom: true, configMaps: []envSource{{name: "a"}}, secrets: []string{"b"}},
 		},
 		"a prefix that the variable begins with": {
 			func(c *corev1.Container) {
 				c.EnvFrom = []corev1.EnvFromSource{configMap("a", "JDK_"), secret("b", "JDK_JAVA_")}
 			},
-			optionsFacts{configMaps: []envSource{{name: "a", prefix: "JDK_"}}, secrets: []string{"b"}},
+			optionsFacts{hasEnvFrom: true, configMaps: []envSource{{name: "a", prefix: "JDK_"}}, secrets: []string{"b"}},
 		},
 		"a prefix that it does not begin with": {
 			func(c *corev1.Container) {
 				c.EnvFrom = []corev1.EnvFromSource{configMap("a", "APP_"), secret("b", "jdk_")}
-			}, optionsFacts{},
+			}, optionsFacts{hasEnvFrom: true},
 		},
 		"a prefix that is the whole name: no key is left": {
-			func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{configMap("a", "JDK_JAVA_OPTIONS")} }, optionsFacts{},
+			func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{configMap("a", "JDK_JAVA_OPTIONS")} }, optionsFacts{hasEnvFrom: true},
 		},
 		"a mount of the user's at the plan's place": {
 			func(c *corev1.Container) {
