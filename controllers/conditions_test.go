@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -281,10 +282,7 @@ func TestReady(t *testing.T) {
 		good[kind] = yes("Good", "good")
 	}
 	with := func(kind string, v verdict) map[string]verdict {
-		verdicts := map[string]verdict{}
-		for k, g := range good {
-			verdicts[k] = g
-		}
+		verdicts := maps.Clone(good)
 		verdicts[kind] = v
 		return verdicts
 	}

@@ -107,11 +107,14 @@ func injectionBlocked(obs *observation) fault {
 		return fault{v1alpha1.ReasonOptionsNotVisible, fmt.Sprintf(
 			"container %s sets %s by valueFrom, to which nothing can be added: use a plain value, or set `jvm.optionsVariable` to the other variable", obs.container.name, variable)}
 	case options.foreignMount != "":
-		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("container %s mounts something of its own at %s: the plan has to go to %s", obs.container.name, options.foreignMount, v1alpha1.PlanMountPath)}
+		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("container %s mounts something of its own at %s: the plan has to go to %s",
+			obs.container.name, options.foreignMount, v1alpha1.PlanMountPath)}
 	case options.foreignVolume:
 		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("the pod template has a volume %s of its own: the name is the plan's", v1alpha1.PlanVolume)}
 	case options.foreignFile && optionsVariable(obs.app) == v1alpha1.JavaToolOptions:
-		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("container %s names an options file of its own in %s: a JVM takes only one, so its options must stand in the variable itself", obs.container.name, variable)}
+		return fault{v1alpha1.ReasonConflict, fmt.Sprintf(
+			"container %s names an options file of its own in %s: a JVM takes only one, so its options must stand in the variable itself",
+			obs.container.name, variable)}
 	case len(options.secrets) > 0 && options.value == "" && obs.app.Spec.JVM.OwnOptions == nil:
 		return fault{v1alpha1.ReasonOptionsNotVisible, fmt.Sprintf(
 			"container %s takes its environment from Secret %s, which may hold %s and which the operator may not read: say in `jvm.ownOptions` what it holds, $(%s) to keep it, or \"\" if nothing",

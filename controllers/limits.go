@@ -108,10 +108,11 @@ func rangeRoof(result *roof, item corev1.LimitRangeItem, now placement, by strin
 	if !limited || now.requestFollows || now.request == 0 {
 		return
 	}
-	switch most := ratio.AsApproximateFloat64(); item.Type {
-	case corev1.LimitTypeContainer:
+	most := ratio.AsApproximateFloat64()
+	if item.Type == corev1.LimitTypeContainer {
 		result.lower(int64(most*float64(now.request)), by)
-	case corev1.LimitTypePod:
+	}
+	if item.Type == corev1.LimitTypePod {
 		result.lower(int64(most*float64(now.request+now.otherRequests))-now.others, by)
 	}
 }

@@ -166,7 +166,7 @@ func TestWithdrawn(t *testing.T) {
 		})
 	}
 	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
-	mark := fmt.Sprintf("%d for %d", int64(limit), int64(template))
+	mark := fmt.Sprintf("%d for %d", limit, template)
 	cases := map[string]struct {
 		given given
 		want  string
@@ -192,13 +192,13 @@ func TestWithdrawn(t *testing.T) {
 		},
 		"it was withdrawn": {given{injection: injection(mark, "")}, mark},
 		"it was withdrawn for a smaller limit: a larger one will not do either": {
-			given{injection: injection(fmt.Sprintf("%d for %d", 1500*mib, int64(template)), "")}, fmt.Sprintf("%d for %d", 1500*mib, int64(template)),
+			given{injection: injection(fmt.Sprintf("%d for %d", 1500*mib, template), "")}, fmt.Sprintf("%d for %d", 1500*mib, template),
 		},
 		"it was withdrawn for a larger limit: the smaller one is tried": {
-			given{injection: injection(fmt.Sprintf("%d for %d", 3000*mib, int64(template)), "")}, "",
+			given{injection: injection(fmt.Sprintf("%d for %d", 3000*mib, template), "")}, "",
 		},
 		"it was withdrawn for another template": {
-			given{injection: injection(fmt.Sprintf("%d for %d", int64(limit), 900*mib), "")}, "",
+			given{injection: injection(fmt.Sprintf("%d for %d", limit, 900*mib), "")}, "",
 		},
 		"a mark that someone has spoiled": {given{injection: injection("nonsense", "")}, ""},
 	}
