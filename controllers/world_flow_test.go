@@ -60,6 +60,7 @@ func TestThePlanIsPublishedAndInjectedIntoNewPods(t *testing.T) {
 
 	w.Expect(w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)).To(gomega.Equal(fmt.Sprintf(
 		"3 pods run without the plan, since they are older than it. Restart them when it suits you: kubectl -n %s rollout restart statefulset/orders", w.namespace)))
+	w.Expect(w.gate.all()[:2]).To(gomega.Equal([]string{writePlan, writeInjection}), "no pod may be made to mount what is not there")
 	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
 	w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionTrue, v1alpha1.ReasonFromKafka)
 	need := needOfOne(6) // 12 tasks on the two pods that survive, one stream thread each

@@ -74,23 +74,37 @@ func TestAWorkloadThatIsMadeAnewOwnsThePlan(t *testing.T) {
 	w := newWorld(t)
 	w.createSet()
 	w.share(w.readyPods()...)
-	w.startOperator()
+	stop := w.startOperator()
 	w.createApp()
 	w.injection()
 	w.delete("orders", &appsv1.StatefulSet{})
 	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionFalse, v1alpha1.ReasonTargetNotFound)
 	w.Eventually(func() bool { return w.exists("orders", &v1alpha1.PodInjection{}) }).Should(gomega.BeFalse())
 	w.Eventually(w.pods).Should(gomega.BeEmpty())
-
 	w.createSet()
 	w.share(w.readyPods()...)
 	w.passes(1)
+	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
+	w.ownsThePlan()
+
+	stop()
+	w.delete("orders", &appsv1.StatefulSet{})
+	w.Eventually(w.pods).Should(gomega.BeEmpty())
+	w.createSet() // all while the operator is stopped
+	w.startOperator()
+	w.share(w.readyPods()...)
+	w.passes(1)
+	w.ownsThePlan()
+	w.staysQuiet()
+}
+
+// ownsThePlan waits until the plan belongs to the StatefulSet as it is now, and to nothing else.
+func (w *world) ownsThePlan() {
+	w.t.Helper()
+	w.injection()
 	set := &appsv1.StatefulSet{}
 	w.get("orders", set)
 	w.Eventually(w.plan).Should(gomega.HaveField("OwnerReferences", gomega.ConsistOf(gomega.HaveField("UID", set.UID))))
-	w.injection()
-	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
-	w.staysQuiet()
 }
 
 func TestEventsTellWhatWasDone(t *testing.T) {
