@@ -49,7 +49,7 @@ func (p *planner) smallestCache(t rocksTotals) sharedCache {
 	}
 	cfg := &p.w.RocksDB
 	memtables := (arenasPerFamily * minArena).Mul(t.families)
-	if p.version.AtLeast(4, 3) {
+	if p.has(offsetsFamily) {
 		memtables = max(memtables.Add(offsetsCharge.Mul(t.instances)), minShare.Mul(t.instances))
 	}
 	c := sharedCache{capacity: max(minCache, memtables.Scale(memtableDen, memtableNum)), from: Derived}
@@ -115,7 +115,7 @@ func (p *planner) arenaBlock(memtables Bytes) Bytes {
 	if t.families == 0 {
 		return 0
 	}
-	if p.version.AtLeast(4, 3) {
+	if p.has(offsetsFamily) {
 		memtables = memtables.Sub(offsetsCharge.Mul(t.instances))
 	}
 	block := memtables / max(Bytes(t.families).Mul(arenasPerFamily), 1)

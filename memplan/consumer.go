@@ -32,7 +32,7 @@ func (p *planner) fetchBuffers(region Region, name string, consumers int64, cfg 
 		line.Bound, line.Expected = responses, responses
 		line.Why = "consumers x brokers x fetch.max.bytes"
 	}
-	if !p.version.AtLeast(4, 0) {
+	if !p.has(fetchSkipsBuffered) {
 		line.Count, line.Unit = 0, 0
 		line.Bound = data.Add(min(data, responses))
 		line.Why = "partitions x max.partition.fetch.bytes, and the responses they came in (before 4.0, KAFKA-17182)"
@@ -77,7 +77,7 @@ func (p *planner) directMemory() {
 	main := p.largestResponse(&clients.Main, p.worstActive(inputPartitions))
 	restore := p.largestResponse(&clients.Restore, p.restoring())
 	perThread := max(main, restore)
-	if p.version.AtLeast(3, 8) {
+	if p.has(stateUpdater) {
 		perThread = main.Add(restore)
 	}
 	need := perThread.Mul(int64(p.load.Threads))

@@ -96,7 +96,7 @@ func (p *planner) caches() bool {
 // counted by statestore.uncommitted.max.bytes, so half of it each.
 func (p *planner) uncommitted() {
 	clients := &p.w.Clients
-	if !clients.TransactionalStores.Value || !p.version.AtLeast(4, 4) {
+	if !clients.TransactionalStores.Value || !p.has(transactionalStores) {
 		return
 	}
 	limit := clients.Uncommitted

@@ -35,6 +35,7 @@ const (
 	RegionSockets           Region = "sockets"
 	RegionCompressionNative Region = "compression-native"
 	RegionDecompression     Region = "decompression"
+	RegionSplitStreams      Region = "split-streams"
 	RegionBlockCache        Region = "block-cache"
 	RegionMemtables         Region = "memtables"
 	RegionTableReaders      Region = "table-readers"

@@ -17,8 +17,8 @@ const (
 	fixedPlain       Bytes = 171_000
 	fixedTimestamped Bytes = 226_000
 	fixedOffsets     Bytes = 288_000
-	// offsetsFamily is the offsets column family from 4.3 on: up to two write buffers of 1 MiB, and its almost unused cache.
-	offsetsFamily = 3 * MiB
+	// offsetsMemory is the offsets column family from 4.3 on: up to two write buffers of 1 MiB, and its almost unused cache.
+	offsetsMemory = 3 * MiB
 	// blockSize is the size of a data block (RocksDBStore: 4096).
 	blockSize = 4096
 	// indexEntry is an index entry beside its key (measured 12 to 20 B).
@@ -71,7 +71,7 @@ func (p *planner) fixedCost(s Subtopology) int64 {
 	for i := range s.Stores {
 		unit := fixedPlain
 		switch {
-		case p.version.AtLeast(4, 3):
+		case p.has(offsetsFamily):
 			unit = fixedOffsets
 		case s.Stores[i].families() > 1:
 			unit = fixedTimestamped
@@ -86,8 +86,8 @@ func (p *planner) fixedCost(s Subtopology) int64 {
 func (p *planner) storesAsShipped(t rocksTotals) {
 	cfg := &p.w.RocksDB
 	memtables := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
-	if p.version.AtLeast(4, 3) {
-		memtables = memtables.Add(offsetsFamily)
+	if p.has(offsetsFamily) {
+		memtables = memtables.Add(offsetsMemory)
 	}
 	caches := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
 	caches.Expected = p.storeSum(p.cachedData)
@@ -98,7 +98,7 @@ func (p *planner) storesAsShipped(t rocksTotals) {
 		return
 	}
 	p.tableReaders()
-	if p.version.AtLeast(4, 0) {
+	if p.has(compactionReadahead) {
 		jobs := int64(max(p.w.JVM.CPUs.Value, 2))
 		p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
 			"background jobs x 4 files x 2 MiB"))

@@ -191,7 +191,7 @@ func lookUp(properties map[string]string, prefixes, names []string) (name, value
 func (w *Workload) checkGuarantee(properties map[string]string) error {
 	value := strings.TrimSpace(properties["processing.guarantee"])
 	removed := strings.EqualFold(value, "exactly_once") || strings.EqualFold(value, "exactly_once_beta")
-	if removed && effectiveVersion(w.Version).AtLeast(4, 0) && w.Version.Value != (Version{}) {
+	if removed && hasFeature(effectiveVersion(w.Version), eosV1Gone) && w.Version.Value != (Version{}) {
 		return fmt.Errorf("property processing.guarantee=%q: Kafka Streams %v does not have it; it must be exactly_once_v2 since 4.0", value, w.Version.Value)
 	}
 	return nil

@@ -46,6 +46,3 @@ func (v Version) Before(major, minor, patch int) bool {
 	}
 	return v.Patch < patch
 }
-
-// AtLeast says whether v is major.minor or newer.
-func (v Version) AtLeast(major, minor int) bool { return !v.Before(major, minor, 0) }
