@@ -27,6 +27,8 @@ type applied struct {
 	resized   []string // pods whose resize was accepted, as sentences
 	refused   map[string]refusal
 	removed   bool // the injection was removed
+	// failed is a write that did not succeed; the next pass tries again. Conflicts are left out: they pass by themselves.
+	failed error
 	// recheckAfter is when something has to be looked at again; zero for never.
 	recheckAfter time.Duration
 }
@@ -58,7 +60,8 @@ func (r *StreamAppReconciler) apply(ctx context.Context, obs *observation, want 
 // the workload lives.
 func (r *StreamAppReconciler) applyPlan(ctx context.Context, obs *observation, want *desired, done *applied) error {
 	name := planConfigMapName(obs.app.Name)
-	if found := obs.planConfigMap; found != nil && maps.Equal(found.Data, want.planData) && ownedBy(found, obs.workload.uid) && found.Annotations[annotationUnused] == "" {
+	if found := obs.planConfigMap; found != nil && maps.Equal(found.Data, want.planData) && ownedBy(found, obs.workload.uid) &&
+		found.Annotations[annotationUnused] == "" {
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "generation", want.generation)
@@ -99,7 +102,8 @@ func ownedBy(object client.Object, uid types.UID) bool {
 // applyInjection writes the PodInjection, whose name is the StreamApp's and which goes with it.
 func (r *StreamAppReconciler) applyInjection(ctx context.Context, obs *observation, want *desired) error {
 	found := obs.injection
-	if found != nil && equality.Semantic.DeepEqual(found.Spec, *want.injection) && found.Annotations[annotationWithdrawn] == want.withdrawn && ownedBy(found, obs.app.UID) {
+	if found != nil && equality.Semantic.DeepEqual(found.Spec, *want.injection) && ownedBy(found, obs.app.UID) &&
+		found.Annotations[annotationWithdrawn] == want.withdrawn {
 		return nil
 	}
 	intent := apiac.PodInjection(obs.app.Name, obs.app.Namespace).

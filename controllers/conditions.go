@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -138,12 +139,13 @@ func judgeAssignment(obs *observation, p *planning) verdict {
 	case !obs.processesFound():
 		return no(v1alpha1.ReasonMembersNotMatched, "group %s: %s; every pod is planned for the heaviest of them", group.ref, unmatchedText(group.match))
 	}
-	return yes(v1alpha1.ReasonFromKafka, "group %s (%s protocol) shows which pod runs which tasks", group.ref, strings.ToLower(string(group.latest.Group.Protocol)))
+	return yes(v1alpha1.ReasonFromKafka, "group %s (%s protocol) shows which pod runs which tasks",
+		group.ref, strings.ToLower(string(group.latest.Group.Protocol)))
 }
 
 // classMessage is what may be said of an error in a status: its kind, no text from the network.
 func classMessage(err error) string {
-	if e, ok := err.(*assignment.Error); ok {
+	if e, ok := errors.AsType[*assignment.Error](err); ok {
 		return e.Message()
 	}
 	return string(assignment.ClassOf(err))
@@ -235,10 +237,13 @@ func judgeApplied(obs *observation, want *desired, done *applied) verdict {
 		return no(v1alpha1.ReasonObserveMode, "the mode is Observe: nothing is applied")
 	case want.held.found():
 		return no(want.held.reason, "nothing was changed: %s", want.held.message)
+	case done.failed != nil:
+		return no(v1alpha1.ReasonWriteFailed, "%s", done.failed)
 	case want.blocked.found():
 		return want.blocked.verdict()
 	case want.withdrawn != "":
-		return no(v1alpha1.ReasonPodCreationRefused, "pods could not be created or placed with a limit of %s, so new pods get the template's %s: make room in quota, LimitRange or nodes, or lower `maxLimit`",
+		return no(v1alpha1.ReasonPodCreationRefused, "pods could not be created or placed with a limit of %s, so new pods get the template's %s; it is "+
+			"tried again after an hour: make room in quota, LimitRange or nodes, or lower `maxLimit`",
 			humanBytes(want.limit), obs.container.limit)
 	case len(done.refused) > 0:
 		return no(v1alpha1.ReasonResizeRefused, "%s", refusedText(done.refused))
@@ -322,10 +327,12 @@ func judgeInjected(obs *observation) verdict {
 	}
 	switch {
 	case missed > 0:
-		return no(v1alpha1.ReasonPodsNotInjected, "%s started without the plan although it was to be injected, the first is %s: is the admission policy streamweir-injection installed, with its binding? It needs Kubernetes 1.36. Then restart: %s",
+		return no(v1alpha1.ReasonPodsNotInjected, "%s started without the plan although it was to be injected, the first is %s: is the admission policy "+
+			"streamweir-injection installed, with its binding? It needs Kubernetes 1.36. Then restart: %s",
 			podsText(missed), first, restartCommand(obs))
 	case older > 0:
-		return no(v1alpha1.ReasonRestartNeeded, "%s run without the plan, since they are older than it. Restart them when it suits you: %s", podsText(older), restartCommand(obs))
+		return no(v1alpha1.ReasonRestartNeeded, "%s run without the plan, since they are older than it. Restart them when it suits you: %s",
+			podsText(older), restartCommand(obs))
 	}
 	return yes(v1alpha1.ReasonApplied, "the pods run with the plan's limits and configuration")
 }

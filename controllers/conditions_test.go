@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -248,6 +249,7 @@ func TestApplied(t *testing.T) {
 		"missed by the injection": {with(bare(time.Hour), runningPod(1, "4Gi")), applied{}, isNo(v1alpha1.ReasonPodsNotInjected, "the first is orders-0")},
 		"opted out":               {with(optedOut, runningPod(1, "4Gi")), applied{}, isYes(v1alpha1.ReasonApplied, "")},
 		"refused":                 {inForce, applied{refused: refusedPods}, isNo(v1alpha1.ReasonResizeRefused, "refuses a limit of 1Gi for 2 pods: a")},
+		"a write failed":          {inForce, applied{failed: errors.New("writing PodInjection orders: no")}, isNo(v1alpha1.ReasonWriteFailed, "writing PodInjection orders: no")},
 		"just raised":             {inForce, applied{resized: []string{"pod orders-0"}}, isNo(v1alpha1.ReasonInProgress, "being raised")},
 		"deferred":                {with(runningPod(0, "4Gi"), resizing(corev1.PodResizePending, corev1.PodReasonDeferred, "no room")), applied{}, isNo(v1alpha1.ReasonResizeDeferred, "one pod is not done (Deferred): no room")},
 		"infeasible":              {with(runningPod(0, "4Gi"), resizing(corev1.PodResizePending, corev1.PodReasonInfeasible, "too large")), applied{}, isNo(v1alpha1.ReasonResizeInfeasible, "too large")},

@@ -4,18 +4,15 @@
 package controllers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/memplan"
 )
 
 // planning is what the planner says of the application, asked in its own terms and answered in ours. This file and
-// convert_workload.go are the only ones that know both.
+// its siblings convert_*.go are the only ones that know both.
 type planning struct {
 	// tasksKnown: a source says which tasks there are. Otherwise only the bootstrap plan can be made.
 	tasksKnown bool
@@ -32,6 +29,8 @@ type planning struct {
 	// coldStart is the smallest limit for a pod that runs every task, as the first pod of a cold start does for a while; zero where
 	// pods do not start one after the other.
 	coldStart int64
+	// notes are what a person should know of the facts that the plan is made of.
+	notes []string
 	// invalid says what the planner could not make sense of: contradicting flags, bad values of properties.
 	invalid []string
 
@@ -58,7 +57,6 @@ type published struct {
 	lines                 []v1alpha1.Line
 	shortage              string // what is missing, largest first; empty when it fits
 	warnings              []string
-	explanation           string
 }
 
 // neverFits is the need of a load that no limit holds.
@@ -68,6 +66,7 @@ const neverFits = int64(memplan.MaxBytes)
 func plan(obs *observation, lost losses) *planning {
 	result := &planning{pods: map[string]podPlanning{}}
 	result.workload, result.invalid = workloadOf(obs)
+	result.notes = notesOn(obs, result.workload)
 	result.tasks = result.workload.Tasks()
 	result.tasksKnown = result.tasks > 0
 	result.policy = policyOf(obs.app, lost)
@@ -92,8 +91,8 @@ func plan(obs *observation, lost losses) *planning {
 		observed := memplan.Observed(result.workload, spread, pod.Name)
 		result.pods[pod.Name] = podPlanning{
 			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
-			need:  int64(memplan.Need(own, remaining[i], result.policy)),
-			now:   int64(memplan.Need(own, observed, result.policy)),
+			need:  int64(needUnder(limitOf(p), own, remaining[i], result.policy)),
+			now:   int64(needUnder(limitOf(p), own, observed, result.policy)),
 		}
 		if need := int64(memplan.Need(result.workload, observed, result.policy)); need > result.needNow {
 			result.needNow, heaviestNow = need, []memplan.Load{observed}
@@ -103,7 +102,7 @@ func plan(obs *observation, lost losses) *planning {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)
 		result.worst = append(result.worst, load)
 		if k == result.policy.Losses {
-			result.need = int64(need)
+			result.need = int64(needUnder(memplan.Bytes(newLimit(obs, int64(need))), result.workload, load, result.policy))
 		}
 		if k == 0 && len(running) == 0 { // the first pods are to come
 			result.needNow = int64(need)
@@ -115,6 +114,20 @@ func plan(obs *observation, lost losses) *planning {
 	}
 	result.survives = survives(obs, result, withPlan, asShipped, spread, lost)
 	return result
+}
+
+// needUnder is the smallest limit that holds a load, for a pod that has a limit: where the JVM changes to a costlier collector just below
+// that limit, a smaller one may hold the load and this one not; then it is a larger one.
+func needUnder(has memplan.Bytes, w memplan.Workload, load memplan.Load, policy memplan.Policy) memplan.Bytes {
+	return memplan.PlanFor(w, load, policy, has).Need
+}
+
+// limitOf is the limit that a pod has; 0 if it has none.
+func limitOf(p *podFacts) memplan.Bytes {
+	if limit := p.effectiveLimit(); limit != nil {
+		return memplan.Bytes(limit.Value())
+	}
+	return 0
 }
 
 // heaviestLoad is the load after k losses of the pod that needs most for it.
@@ -183,7 +196,7 @@ func (p *planning) publish(limit int64) published {
 func publishedOf(plan memplan.Plan) published {
 	result := published{
 		limit: int64(plan.Limit), heap: int64(plan.Heap), expected: int64(plan.Expected), fits: plan.Fits(),
-		warnings: plan.Warnings, explanation: plan.Explain(),
+		warnings: plan.Warnings,
 	}
 	for _, config := range plan.Configs {
 		line := config.Name
@@ -270,115 +283,6 @@ var pinnedRegions = map[v1alpha1.Region]memplan.Region{
 	v1alpha1.RegionMemtables:    memplan.RegionMemtables,
 	v1alpha1.RegionTableReaders: memplan.RegionTableReaders,
 	v1alpha1.RegionPageCache:    memplan.RegionPageCache,
-}
-
-func runningPods(obs *observation) []podFacts {
-	return slices.DeleteFunc(slices.Clone(obs.pods), func(p podFacts) bool { return !p.running() })
-}
-
-func findPod(pods []podFacts, name string) *podFacts {
-	if i := slices.IndexFunc(pods, func(p podFacts) bool { return p.name == name }); i >= 0 {
-		return &pods[i]
-	}
-	return nil
-}
-
-// joinGrace is how long a new pod may run before it must be a member of the group: until then it is starting, and a process without
-// a pod is the one that it replaces. Longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker drops that one.
-const joinGrace = 2 * time.Minute
-
-// assignmentOf says who runs what, in the planner's terms. For pods that are away, or that are still to come, others stand in that run
-// nothing yet.
-func assignmentOf(obs *observation, lost losses) memplan.Assignment {
-	var result memplan.Assignment
-	for _, p := range runningPods(obs) {
-		result.Pods = append(result.Pods, memplan.Pod{Name: p.name})
-	}
-	missing := lost.away
-	if len(result.Pods) == 0 {
-		missing = max(1, lost.instances)
-	}
-	for i := range missing {
-		result.Pods = append(result.Pods, memplan.Pod{Name: fmt.Sprintf("%s (to come, %d)", obs.workload.name, i)})
-	}
-	for _, load := range obs.group.match.Loads {
-		i := slices.IndexFunc(result.Pods, func(p memplan.Pod) bool { return p.Name == load.Pod })
-		result.Pods[i] = podOf(load)
-	}
-	if !obs.processesFound() {
-		heaviest := podOf(obs.group.match.Heaviest)
-		heaviest.Name = "heaviest process without a pod"
-		result.Unmatched = []memplan.Pod{heaviest}
-	}
-	return result
-}
-
-// processesFound tells whether every process of the group has been found in a pod, as far as can be expected. A process without a pod
-// is no cause for doubt while a pod without a process has only just started: the one is what the other replaces.
-func (o *observation) processesFound() bool {
-	match := o.group.match
-	if len(match.Processes) == 0 || len(match.Pods) == 0 {
-		return true
-	}
-	if len(match.Loads) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(match.Pods, func(u assignment.Unmatched) bool {
-		p := findPod(o.pods, u.Name)
-		return p != nil && o.now.Sub(p.created) > joinGrace
-	})
-}
-
-// joiningPods counts the pods that have started only just, and have no tasks yet, in a group that has some.
-func (o *observation) joiningPods() int {
-	if len(o.group.match.Loads) == 0 {
-		return 0
-	}
-	joining := 0
-	for i := range o.pods {
-		p := &o.pods[i]
-		working := slices.ContainsFunc(o.group.match.Loads, func(l assignment.PodLoad) bool { return l.Pod == p.name && l.Tasks.Len() > 0 })
-		if p.running() && !working && o.now.Sub(p.created) <= joinGrace {
-			joining++
-		}
-	}
-	return joining
-}
-
-// recheckAfter is when processesFound and joiningPods may change by the clock alone; zero for never.
-func (o *observation) recheckAfter() time.Duration {
-	match := o.group.match
-	if len(match.Loads) == 0 {
-		return 0
-	}
-	var after time.Duration
-	for _, u := range match.Pods {
-		if p := findPod(o.pods, u.Name); p != nil {
-			if wait := joinGrace - o.now.Sub(p.created) + time.Second; wait > 0 {
-				after = earliest(after, wait)
-			}
-		}
-	}
-	return after
-}
-
-func podOf(load assignment.PodLoad) memplan.Pod {
-	pod := memplan.Pod{Name: load.Pod, Threads: load.Threads, Current: tasksOf(load.Tasks)}
-	if load.Target != nil {
-		pod.Target = tasksOf(*load.Target)
-	}
-	return pod
-}
-
-func tasksOf(tasks assignment.Tasks) memplan.Tasks {
-	convert := func(from []assignment.Task) []memplan.Task {
-		var to []memplan.Task
-		for _, t := range from {
-			to = append(to, memplan.Task{Subtopology: t.Subtopology, Partition: t.Partition})
-		}
-		return to
-	}
-	return memplan.Tasks{Active: convert(tasks.Active), Standby: convert(tasks.Standby), WarmUp: convert(tasks.WarmUp)}
 }
 
 // invalidTexts flattens errors into sentences.

@@ -4,11 +4,14 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
 // envelope is the room in which the operator may set a memory limit, and who set its walls.
@@ -98,10 +101,10 @@ func namespaceRoof(ranges []corev1.LimitRange, quotas []corev1.ResourceQuota, no
 
 func rangeRoof(result *roof, item corev1.LimitRangeItem, now placement, by string) {
 	maximum, limited := item.Max[corev1.ResourceMemory]
-	switch {
-	case limited && item.Type == corev1.LimitTypeContainer:
+	if limited && item.Type == corev1.LimitTypeContainer {
 		result.lower(maximum.Value(), by)
-	case limited && item.Type == corev1.LimitTypePod:
+	}
+	if limited && item.Type == corev1.LimitTypePod {
 		result.lower(maximum.Value()-now.others, by)
 	}
 	ratio, limited := item.MaxLimitRequestRatio[corev1.ResourceMemory]
@@ -145,4 +148,42 @@ func quantity(bytes int64) resource.Quantity { return *resource.NewQuantity(byte
 func humanBytes(bytes int64) string {
 	q := quantity(bytes)
 	return q.String()
+}
+
+// envelopeOf collects the walls around the container's limit.
+func envelopeOf(obs *observation) envelope {
+	walls := envelope{template: obs.container.limit.Value(), roof: obs.roof}
+	if q := obs.app.Spec.Memory.MinLimit; q != nil {
+		walls.minLimit = q.Value()
+	}
+	if q := obs.app.Spec.Memory.MaxLimit; q != nil {
+		walls.maxLimit = q.Value()
+	}
+	return walls
+}
+
+// placementOf is what the pods have now, for the walls of the namespace.
+func placementOf(obs *observation) placement {
+	c := obs.container
+	now := placement{request: c.limit.Value(), replicas: obs.workload.replicas}
+	now.requestFollows = c.guaranteed || obs.app.Spec.Memory.Requests == v1alpha1.RequestsFollowLimit && !c.cpuBound
+	if c.request != nil { // else the API server sets it to the limit
+		now.request = c.request.Value()
+	}
+	for i := range obs.workload.template.Spec.Containers {
+		if other := &obs.workload.template.Spec.Containers[i]; other.Name != c.name {
+			now.others += other.Resources.Limits.Memory().Value()
+			now.otherRequests += other.Resources.Requests.Memory().Value()
+		}
+	}
+	for i := range obs.pods {
+		p := &obs.pods[i]
+		if !p.exists() || p.limit == nil {
+			continue
+		}
+		now.created++
+		now.held += p.limit.Value()
+		now.heldRequests += cmp.Or(p.request, p.limit).Value()
+	}
+	return now
 }

@@ -19,7 +19,7 @@ const (
 	// annotationUnused on a ConfigMap is the time (RFC 3339) since when nothing needs it.
 	annotationUnused = "streamweir.dev/unused-since"
 	// annotationWithdrawn on a PodInjection is the limit that had to be withdrawn, since pods could not be created or placed
-	// with it, and the template limit that it was for: LIMIT for FORLIMIT.
+	// with it, the template limit that it was for, and when: LIMIT for FORLIMIT since TIME, in bytes and RFC 3339.
 	annotationWithdrawn = "streamweir.dev/memory-withdrawn"
 
 	// planPropertiesKey is the key of the plan ConfigMap that holds what is read inside the JVM, in the first schema.

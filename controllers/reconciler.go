@@ -86,6 +86,9 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 	// Act: write what differs; then the status, once, whatever came of the writes; then tell.
 	done, applyErr := r.apply(ctx, obs, want)
+	if applyErr != nil && !apierrors.IsConflict(applyErr) {
+		done.failed = applyErr
+	}
 	before := app.Status.Conditions
 	changed, statusErr := r.writeStatus(ctx, &app, statusOf(obs, lost, planned, want, done))
 	if statusErr == nil {
@@ -94,7 +97,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 			r.announce(&app, announcements(before, app.Status.Conditions, done))
 		}
 	}
-	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), done.recheckAfter)}, errors.Join(applyErr, statusErr)
+	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), want.recheckAfter, done.recheckAfter)}, errors.Join(applyErr, statusErr)
 }
 
 // reconcileGone cleans up after a StreamApp that was deleted.

@@ -63,7 +63,8 @@ func (r *StreamAppReconciler) removePlan(ctx context.Context, configMap *corev1.
 	since, err := time.Parse(time.RFC3339, configMap.Annotations[annotationUnused])
 	if err != nil {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationUnused, now.UTC().Format(time.RFC3339))
-		if err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
+		err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
+		if client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("noting that ConfigMap %s is not needed: %w", configMap.Name, err)
 		}
 		return unneededFor, nil

@@ -139,7 +139,7 @@ func TestRequestOfNewPods(t *testing.T) {
 
 func TestInjectedMemory(t *testing.T) {
 	obs := observed(t, given{workload: statefulSet(3, podTemplate("0.5Gi"))})
-	got := injectedMemory(obs, 2048*mib, 1024*mib, 600*mib)
+	got := injectedMemory(obs, 2048*mib, 600*mib)
 	wantNoDiff(t, "memory", v1alpha1.InjectedMemory{ForLimit: memory("512Mi"), Limit: memory("2Gi")}, got)
 }
 
@@ -166,7 +166,19 @@ func TestWithdrawn(t *testing.T) {
 		})
 	}
 	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
-	mark := fmt.Sprintf("%d for %d", limit, template)
+	readyFor := func(d time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(testNow.Add(-d))}}
+		}
+	}
+	requested := func(i *v1alpha1.PodInjection) *v1alpha1.PodInjection {
+		i.Spec.Memory.Request = i.Spec.Memory.Limit
+		return i
+	}
+	marked := func(limit, template int64, ago time.Duration) string {
+		return fmt.Sprintf("%d for %d since %s", limit, template, testNow.Add(-ago).Format(time.RFC3339))
+	}
+	mark := marked(limit, template, 0)
 	cases := map[string]struct {
 		given given
 		want  string
@@ -176,10 +188,13 @@ func TestWithdrawn(t *testing.T) {
 		"the Deployment cannot create pods":     {given{injection: injection("", "2Gi"), workload: deployment(3, podTemplate("1Gi"), failing)}, mark},
 		"it cannot, but no memory was injected": {given{injection: injection("", ""), workload: deployment(3, podTemplate("1Gi"), failing)}, ""},
 		"an injected pod finds no node": {
-			given{injection: injection("", "2Gi"), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom)}}, mark,
+			given{injection: requested(injection("", "2Gi")), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom)}}, mark,
+		},
+		"an injected pod finds no node, but its request is the template's": {
+			given{injection: injection("", "2Gi"), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom)}}, "",
 		},
 		"another pod finds no node": {
-			given{injection: injection("", "2Gi"), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom, func(p *corev1.Pod) { p.Annotations = nil })}}, "",
+			given{injection: requested(injection("", "2Gi")), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom, func(p *corev1.Pod) { p.Annotations = nil })}}, "",
 		},
 		"a StatefulSet's pod is not made for 30 s": {
 			given{app: missingFor(30 * time.Second), injection: injection("", "2Gi"), workload: statefulSet(3, podTemplate("1Gi")), pods: runningPodsOf(2, "1Gi")}, mark,
@@ -192,15 +207,24 @@ func TestWithdrawn(t *testing.T) {
 		},
 		"it was withdrawn": {given{injection: injection(mark, "")}, mark},
 		"it was withdrawn for a smaller limit: a larger one will not do either": {
-			given{injection: injection(fmt.Sprintf("%d for %d", 1500*mib, template), "")}, fmt.Sprintf("%d for %d", 1500*mib, template),
+			given{injection: injection(marked(1500*mib, template, time.Minute), "")}, marked(1500*mib, template, time.Minute),
 		},
 		"it was withdrawn for a larger limit: the smaller one is tried": {
-			given{injection: injection(fmt.Sprintf("%d for %d", 3000*mib, template), "")}, "",
+			given{injection: injection(marked(3000*mib, template, 0), "")}, "",
 		},
 		"it was withdrawn for another template": {
-			given{injection: injection(fmt.Sprintf("%d for %d", limit, 900*mib), "")}, "",
+			given{injection: injection(marked(limit, 900*mib, 0), "")}, "",
 		},
-		"a mark that someone has spoiled": {given{injection: injection("nonsense", "")}, ""},
+		"it was withdrawn almost an hour ago":     {given{injection: injection(marked(limit, template, 59*time.Minute), "")}, marked(limit, template, 59*time.Minute)},
+		"it was withdrawn an hour ago: try again": {given{injection: injection(marked(limit, template, time.Hour), "")}, ""},
+		"a mark that someone has spoiled":         {given{injection: injection("nonsense", "")}, ""},
+		"a mark with a spoiled time":              {given{injection: injection(fmt.Sprintf("%d for %d since noon", limit, template), "")}, ""},
+		"its controller waits until pods were ready for a minute": {
+			given{
+				app: missingFor(time.Hour), injection: injection("", "2Gi"), pods: runningPodsOf(2, "1Gi", readyFor(time.Minute)),
+				workload: statefulSet(3, podTemplate("1Gi"), func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 60 }),
+			}, "",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied)
 			others = append(others, entry)
 		}
 	}
-	all := append(troubled, others...)
+	all := slices.Concat(troubled, others)
 	if more := len(all) - v1alpha1.MaxPodsThatDiffer; more > 0 {
 		return all[:v1alpha1.MaxPodsThatDiffer], new(int32(more))
 	}
@@ -133,7 +133,7 @@ func podStatus(pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodSta
 }
 
 func warningsOf(obs *observation, p *planning, want *desired) []string {
-	warnings := slices.Clone(want.typical.warnings)
+	warnings := slices.Concat(p.notes, want.typical.warnings)
 	if group := obs.group.latest.Group; group != nil {
 		warnings = append(warnings, group.Warnings...)
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type workloadFacts struct {
 	template   *corev1.PodTemplateSpec
 	// startsInTurn: the pods of a cold start come one by one, so that the first holds every task for a while.
 	startsInTurn bool
+	// minReady is how long a pod must be ready before its controller goes on to the next.
+	minReady time.Duration
 	// createFails: the controller of a Deployment says that it cannot create pods.
 	createFails string
 }
@@ -33,6 +36,7 @@ type workloadFacts struct {
 func readStatefulSet(set *appsv1.StatefulSet) *workloadFacts {
 	facts := &workloadFacts{
 		kind: v1alpha1.KindStatefulSet, name: set.Name, uid: set.UID, replicas: replicasOf(set.Spec.Replicas), template: &set.Spec.Template,
+		minReady:     time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		startsInTurn: set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 	}
 	facts.rollingOut = set.Status.ObservedGeneration < set.Generation || behind(set, facts.replicas)
@@ -58,7 +62,9 @@ const newReplicaSetAvailable = "NewReplicaSetAvailable"
 
 func readDeployment(deployment *appsv1.Deployment) *workloadFacts {
 	facts := &workloadFacts{
-		kind: v1alpha1.KindDeployment, name: deployment.Name, uid: deployment.UID, replicas: replicasOf(deployment.Spec.Replicas), template: &deployment.Spec.Template,
+		kind: v1alpha1.KindDeployment, name: deployment.Name, uid: deployment.UID,
+		replicas: replicasOf(deployment.Spec.Replicas), template: &deployment.Spec.Template,
+		minReady: time.Duration(deployment.Spec.MinReadySeconds) * time.Second,
 	}
 	facts.rollingOut = deployment.Status.ObservedGeneration < deployment.Generation ||
 		deployment.Status.UpdatedReplicas < min(deployment.Status.Replicas, int32(facts.replicas))

@@ -32,7 +32,7 @@ func (w *world) outcome() outcome {
 	w.t.Helper()
 	result := outcome{plan: w.plan().Data, limits: w.limits(), told: map[string]string{}, conditions: map[string]string{}}
 	spec := w.injection().Spec
-	result.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanGeneration, *spec.OwnOptions, spec.Container)
+	result.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanGeneration, spec.OwnOptions == nil, spec.Container)
 	for _, pod := range w.pods() {
 		result.told[pod.Name] = pod.Annotations[v1alpha1.PublishedAnnotation]
 	}

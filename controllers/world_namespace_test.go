@@ -84,7 +84,7 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
 	w.later(time.Minute)
 	w.Expect(w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPodCreationRefused)).To(gomega.Equal(
 		"pods could not be created or placed with a limit of " + human(needOfOne(6)) +
-			", so new pods get the template's 2Gi: make room in quota, LimitRange or nodes, or lower `maxLimit`"))
+			", so new pods get the template's 2Gi; it is tried again after an hour: make room in quota, LimitRange or nodes, or lower `maxLimit`"))
 	w.staysQuiet()
 	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil(), "it must not come and go")
 }

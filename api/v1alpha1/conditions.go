@@ -37,9 +37,6 @@ const (
 
 	// ReasonNoMemoryLimit: the container has no memory limit, so that there is no envelope to plan in.
 	ReasonNoMemoryLimit = "NoMemoryLimit"
-
-	// ReasonInternalError: the operator failed; the message says at what.
-	ReasonInternalError = "InternalError"
 )
 
 // Reasons of Ready.
@@ -55,9 +52,6 @@ const (
 const (
 	// ReasonFromKafka: the assignment was read from the Kafka group.
 	ReasonFromKafka = "FromKafka"
-
-	// ReasonFromReports: the assignment was reported by the pods.
-	ReasonFromReports = "FromReports"
 
 	// ReasonFromSpec: the assignment is bounded by what spec.streams says.
 	ReasonFromSpec = "FromSpec"
@@ -110,9 +104,6 @@ const (
 	// ReasonCapped: it would fit with a limit above spec.memory.maxLimit.
 	ReasonCapped = "Capped"
 
-	// ReasonColdStart: it fits once the tasks are spread, but not while the first pod holds them all.
-	ReasonColdStart = "ColdStart"
-
 	// ReasonAssignmentUnknown: without the assignment the question has no answer.
 	ReasonAssignmentUnknown = "AssignmentUnknown"
 )
@@ -147,14 +138,14 @@ const (
 	// what they are before anything is injected.
 	ReasonOptionsNotVisible = "OptionsNotVisible"
 
-	// ReasonInjectedPodDidNotStart: the first injected pod ended before it ran; injection has stopped.
-	ReasonInjectedPodDidNotStart = "InjectedPodDidNotStart"
-
 	// ReasonPodsNotInjected: pods were created without injection although it was wanted.
 	ReasonPodsNotInjected = "PodsNotInjected"
 
 	// ReasonPodCreationRefused: pods with the injected memory were refused; the injected memory was withdrawn.
 	ReasonPodCreationRefused = "PodCreationRefused"
+
+	// ReasonWriteFailed: the API server did not take a write; the message says which, and the operator tries again.
+	ReasonWriteFailed = "WriteFailed"
 
 	// ReasonConflict: someone else holds a name or a field that the operator needs.
 	ReasonConflict = "Conflict"
@@ -176,12 +167,6 @@ const (
 
 	// ReasonBestEffort: pods of the class BestEffort have neither requests nor limits; there is nothing to plan in.
 	ReasonBestEffort = "BestEffort"
-
-	// ReasonVerticalPodAutoscaler: a VerticalPodAutoscaler changes the memory of the same pods.
-	ReasonVerticalPodAutoscaler = "VerticalPodAutoscaler"
-
-	// ReasonUnsupportedVersion: the version of Kafka Streams or of the JVM is one that the operator cannot plan for.
-	ReasonUnsupportedVersion = "UnsupportedVersion"
 
 	// ReasonInvalidSettings: settings contradict each other, or have values that Kafka Streams or the JVM would refuse.
 	ReasonInvalidSettings = "InvalidSettings"

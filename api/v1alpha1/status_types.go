@@ -82,7 +82,7 @@ type StreamAppStatus struct {
 	// +optional
 	Need *resource.Quantity `json:"need,omitempty"`
 
-	// expected is the peak of memory that the plan expects for what the typical pod runs now.
+	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
 	// +optional
 	Expected *resource.Quantity `json:"expected,omitempty"`
 

@@ -253,8 +253,8 @@ type Subtopology struct {
 	// +kubebuilder:validation:Maximum=10000
 	InputPartitionsPerTask int32 `json:"inputPartitionsPerTask,omitempty"`
 
-	// writtenPartitions is how many partitions a task may write: of its sink and repartition topics all, of its changelog
-	// topics one each.
+	// writtenPartitions is how many partitions a task may write beside its changelogs: all of its sink and repartition
+	// topics.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000

@@ -36,7 +36,7 @@ func fullStatus() v1alpha1.StreamAppStatus {
 		v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied, v1alpha1.ConditionCompatible,
 	} {
 		status.Conditions = append(status.Conditions, metav1.Condition{
-			Type: condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInjectedPodDidNotStart,
+			Type: condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPodCreationRefused,
 			Message: strings.Repeat("m", v1alpha1.MaxConditionText),
 		})
 	}

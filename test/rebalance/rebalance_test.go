@@ -147,7 +147,7 @@ type expectation struct {
 // expect asks the planner, without the operator, about what the instances report of themselves. The topology is the application's own
 // (test/kafka/app), so this also checks what the operator has read from the broker.
 func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Process) expectation {
-	w := shop(protocol)
+	w := shop(g, protocol)
 	var spread memplan.Assignment
 	for name, instance := range instances {
 		report := instance.Report()
@@ -196,11 +196,9 @@ var properties = map[string]string{
 }
 
 // shop is the test application as the planner should see it.
-func shop(protocol string) memplan.Workload {
+func shop(g gomega.Gomega, protocol string) memplan.Workload {
 	w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.Spec))
-	if err := w.ApplyProperties(properties); err != nil {
-		panic(err)
-	}
+	g.Expect(w.ApplyProperties(properties)).To(gomega.Succeed())
 	w.Threads = memplan.Known(1, memplan.Measured)
 	w.Brokers = memplan.Known(1, memplan.Measured)
 	w.Standbys = memplan.Known(0, memplan.Measured)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 
@@ -89,10 +90,7 @@ func newWorld(t *testing.T, namespace, bootstrap string, instances map[string]*k
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{admin: admin, namespace: namespace, instances: map[string]*kafkatest.Process{}}
-	for name, instance := range instances {
-		w.instances[name] = instance
-	}
+	w := &world{admin: admin, namespace: namespace, instances: maps.Clone(instances)}
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	limited := rest.CopyConfig(environment.Config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}

@@ -35,7 +35,7 @@ type StreamAppStatusApplyConfiguration struct {
 	Limit *resource.Quantity `json:"limit,omitempty"`
 	// need is the smallest limit that holds what a pod would run after the losses asked for.
 	Need *resource.Quantity `json:"need,omitempty"`
-	// expected is the peak of memory that the plan expects for what the typical pod runs now.
+	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
 	Expected *resource.Quantity `json:"expected,omitempty"`
 	// survives is the largest number of lost pods after which every survivor still fits.
 	Survives *int32 `json:"survives,omitempty"`

@@ -16,8 +16,8 @@ type SubtopologyApplyConfiguration struct {
 	Tasks *int32 `json:"tasks,omitempty"`
 	// inputPartitionsPerTask is how many partitions a task reads: usually the number of its input topics.
 	InputPartitionsPerTask *int32 `json:"inputPartitionsPerTask,omitempty"`
-	// writtenPartitions is how many partitions a task may write: of its sink and repartition topics all, of its changelog
-	// topics one each.
+	// writtenPartitions is how many partitions a task may write beside its changelogs: all of its sink and repartition
+	// topics.
 	WrittenPartitions *int32 `json:"writtenPartitions,omitempty"`
 }
 
