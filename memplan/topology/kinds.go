@@ -1,0 +1,95 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"streamweir.dev/streamweir/memplan"
+)
+
+// byName are the store names that Kafka Streams makes, and what they tell. Read from the descriptions that 4.4.0 prints of topologies
+// with each operator, and from KStreamImplJoin, StreamJoined, KTableImpl and KTableSuppressProcessorSupplier. The first that matches
+// counts.
+var byName = []struct {
+	name *regexp.Regexp
+	kind memplan.StoreKind
+}{
+	{regexp.MustCompile(`^KTABLE-SUPPRESS-STATE-STORE-\d+$`), memplan.Suppress},
+	{regexp.MustCompile(`^KSTREAM-OUTERSHARED-\d+-store$|-(outer|left)-shared-join-store$`), memplan.OuterJoinList},
+	{regexp.MustCompile(`^KSTREAM-(JOINTHIS|JOINOTHER|OUTERTHIS|OUTEROTHER)-\d+-store$|-(this|other)-join-store$`), memplan.JoinWindow},
+	{regexp.MustCompile(`^KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-\d+$`), memplan.ForeignKeySubscription},
+	// Aggregations of streams are windowed or not, and their names are the same.
+	{regexp.MustCompile(`^(COGROUP)?KSTREAM-(AGGREGATE|REDUCE)-STATE-STORE-\d+$`), memplan.Window},
+	// KSTREAM-TOTABLE-STATE-STORE-, KTABLE-AGGREGATE-STATE-STORE- and others, and TOPIC-STATE-STORE- of a table: never windowed.
+	{regexp.MustCompile(`-STATE-STORE-\d+$`), memplan.TimestampedKeyValue},
+}
+
+// aggregations is the index in byName of the names that do not tell whether there is a window.
+const aggregations = 4
+
+// tableProcessor are processors that keep a table of their own: never windowed. KTABLE-JOINTHIS and -JOINOTHER read the other table's.
+var tableProcessor = regexp.MustCompile(`^(KTABLE-(SOURCE|FILTER|MAPVALUES|MERGE|AGGREGATE|REDUCE|FK-JOIN-OUTPUT)|KSTREAM-TOTABLE)-\d+$`)
+
+// kindOf is the kind of a store, and whether its name or its processors tell it. A kind that they do not tell is Window, the one of which
+// a task opens the most instances.
+func (s Subtopology) kindOf(store Store) (kind memplan.StoreKind, told bool) {
+	for i, rule := range byName {
+		if rule.name.MatchString(store.Name) {
+			return rule.kind, i != aggregations
+		}
+	}
+	for _, p := range store.Processors {
+		switch {
+		case strings.HasPrefix(p, "KSTREAM-WINDOWED-"), strings.HasSuffix(p, "-this-windowed"), strings.HasSuffix(p, "-other-windowed"):
+			return memplan.JoinWindow, true // a store that the application named: KStreamImplJoin writes to it through this processor
+		case store.Name == p+"-Buffer":
+			return memplan.TimeOrderedBuffer, true // a stream-table join with grace (KStreamImpl, KIP-923)
+		case store.Name == strings.TrimSuffix(p, "-receive")+"-store" && strings.HasSuffix(p, "-subscription-receive"):
+			return memplan.ForeignKeySubscription, true // TableJoined.as
+		case tableProcessor.MatchString(p):
+			return memplan.TimestampedKeyValue, true
+		}
+	}
+	if s.maySuppress(store) {
+		return memplan.Suppress, false
+	}
+	return memplan.Window, false
+}
+
+// maySuppress says whether a store looks like the buffer of a named suppress(): its one processor has its name without "-store" and no
+// other store, and follows a processor that keeps a table (KTableImpl#suppress). A table that the application gave such a pair of names
+// looks the same.
+func (s Subtopology) maySuppress(store Store) bool {
+	if len(store.Processors) != 1 || store.Name != store.Processors[0]+"-store" {
+		return false
+	}
+	at := slices.IndexFunc(s.Processors, func(p Processor) bool { return p.Name == store.Processors[0] })
+	if at < 0 || len(s.Processors[at].Stores) != 1 {
+		return false
+	}
+	before := s.Processors[at].Predecessors
+	return slices.ContainsFunc(s.Processors, func(p Processor) bool { return len(p.Stores) > 0 && slices.Contains(before, p.Name) })
+}
+
+// storeOf is a store of the kind, cached where the DSL caches by default: aggregations and tables, but not joins and buffers.
+func storeOf(name string, kind memplan.StoreKind) memplan.Store {
+	return memplan.Store{
+		Name: name, Kind: kind, InMemory: kind == memplan.Suppress,
+		Caching: kind == memplan.TimestampedKeyValue || kind == memplan.Window,
+	}
+}
+
+var (
+	repartition = regexp.MustCompile(`-repartition$`)
+	foreignKey  = regexp.MustCompile(`^KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic$|-subscription-(registration|response)-topic$`)
+)
+
+// isRepartition says whether a topic has the name of a repartition topic (RepartitionedInternal, GroupedStreamAggregateBuilder).
+func isRepartition(topic string) bool { return repartition.MatchString(topic) }
+
+// isForeignKey says whether a topic has the name of a topic between the sides of a foreign-key join (KTableImpl#doJoinOnForeignKey).
+func isForeignKey(topic string) bool { return foreignKey.MatchString(topic) }
