@@ -34,9 +34,20 @@ const aggregations = 4
 // tableProcessor are processors that keep a table of their own: never windowed. KTABLE-JOINTHIS and -JOINOTHER read the other table's.
 var tableProcessor = regexp.MustCompile(`^(KTABLE-(SOURCE|FILTER|MAPVALUES|MERGE|AGGREGATE|REDUCE|FK-JOIN-OUTPUT)|KSTREAM-TOTABLE)-\d+$`)
 
+// lookup finds the processors of a subtopology by name.
+type lookup struct{ processors map[string]Processor }
+
+func (s Subtopology) lookup() *lookup {
+	l := &lookup{processors: make(map[string]Processor, len(s.Processors))}
+	for _, p := range s.Processors {
+		l.processors[p.Name] = p
+	}
+	return l
+}
+
 // kindOf is the kind of a store, and whether its name or its processors tell it. A kind that they do not tell is Window, the one of which
 // a task opens the most instances.
-func (s Subtopology) kindOf(store Store) (kind memplan.StoreKind, told bool) {
+func (l *lookup) kindOf(store Store) (kind memplan.StoreKind, told bool) {
 	for i, rule := range byName {
 		if rule.name.MatchString(store.Name) {
 			return rule.kind, i != aggregations
@@ -54,7 +65,7 @@ func (s Subtopology) kindOf(store Store) (kind memplan.StoreKind, told bool) {
 			return memplan.TimestampedKeyValue, true
 		}
 	}
-	if s.maySuppress(store) {
+	if l.maySuppress(store) {
 		return memplan.Suppress, false
 	}
 	return memplan.Window, false
@@ -63,16 +74,12 @@ func (s Subtopology) kindOf(store Store) (kind memplan.StoreKind, told bool) {
 // maySuppress says whether a store looks like the buffer of a named suppress(): its one processor has its name without "-store" and no
 // other store, and follows a processor that keeps a table (KTableImpl#suppress). A table that the application gave such a pair of names
 // looks the same.
-func (s Subtopology) maySuppress(store Store) bool {
+func (l *lookup) maySuppress(store Store) bool {
 	if len(store.Processors) != 1 || store.Name != store.Processors[0]+"-store" {
 		return false
 	}
-	at := slices.IndexFunc(s.Processors, func(p Processor) bool { return p.Name == store.Processors[0] })
-	if at < 0 || len(s.Processors[at].Stores) != 1 {
-		return false
-	}
-	before := s.Processors[at].Predecessors
-	return slices.ContainsFunc(s.Processors, func(p Processor) bool { return len(p.Stores) > 0 && slices.Contains(before, p.Name) })
+	p := l.processors[store.Processors[0]]
+	return len(p.Stores) == 1 && slices.ContainsFunc(p.Predecessors, func(before string) bool { return len(l.processors[before].Stores) > 0 })
 }
 
 // storeOf is a store of the kind, cached where the DSL caches by default: aggregations and tables, but not joins and buffers.

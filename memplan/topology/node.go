@@ -42,6 +42,9 @@ func (p *parser) node(kind, rest string) error {
 		return fmt.Errorf("a %s without a name", strings.ToLower(kind))
 	}
 	n.fill(inside, n.name == name)
+	if n.kind != "Processor" && len(n.list) == 0 && n.text == "" || slices.Contains(n.list, "") {
+		return fmt.Errorf("%s %s has an empty name in parentheses: the line is cut off", strings.ToLower(kind), quoted(n.name))
+	}
 	part.nodes = append(part.nodes, n)
 	if arrows == "" {
 		return nil

@@ -14,7 +14,9 @@ type counter struct {
 	known Known
 	// writers and readers are the subtopologies, by index, of the topology's own internal topics.
 	writers, readers map[string][]int
-	tasks            []int
+	// topics and tasks are the source topics and the tasks of each subtopology.
+	topics [][]string
+	tasks  []int
 	// fallback is the largest count that is known: topics of unknown size count as it.
 	fallback int
 	assumed  []Assumption
@@ -38,7 +40,8 @@ func newCounter(t Topology, known Known) *counter {
 				c.writers[sink.Topic] = append(c.writers[sink.Topic], i)
 			}
 		}
-		for _, topic := range s.topics() {
+		c.topics = append(c.topics, s.topics())
+		for _, topic := range c.topics[i] {
 			c.readers[topic] = append(c.readers[topic], i)
 		}
 		c.fallback = max(c.fallback, known.Tasks[s.ID])
@@ -75,8 +78,8 @@ func (c *counter) countTasks() error {
 	}
 	for range len(c.tasks) + 1 {
 		grown := false
-		for i, s := range c.t.Subtopologies {
-			n := c.largestSource(s)
+		for i := range c.tasks {
+			n := c.largestSource(i)
 			grown = grown || n > c.tasks[i]
 			c.tasks[i] = max(c.tasks[i], n)
 		}
@@ -99,12 +102,12 @@ func (c *counter) countTasks() error {
 }
 
 // largestSource is the number of tasks of a subtopology, as far as it is known yet.
-func (c *counter) largestSource(s Subtopology) int {
+func (c *counter) largestSource(i int) int {
+	s, topics := &c.t.Subtopologies[i], c.topics[i]
 	if n := c.known.Tasks[s.ID]; n > 0 {
 		return n
 	}
 	largest := 0
-	topics := s.topics()
 	for _, topic := range topics {
 		largest = max(largest, c.sourcePartitions(topic, len(topics) == 1))
 	}

@@ -59,7 +59,7 @@ func (t Topology) Pieces(known Known) (Pieces, error) {
 	var result Pieces
 	for i, s := range t.Subtopologies {
 		result.Subtopologies = append(result.Subtopologies, memplan.Subtopology{
-			ID: s.ID, Tasks: c.tasks[i], InputPartitions: c.inputs(s), WrittenPartitions: c.written(s), Stores: c.stores(s),
+			ID: s.ID, Tasks: c.tasks[i], InputPartitions: c.inputs(i), WrittenPartitions: c.written(s), Stores: c.stores(s),
 		})
 	}
 	for _, g := range t.GlobalStores {
@@ -91,6 +91,7 @@ func (k Known) check() error {
 // stores are the stores of one task.
 func (c *counter) stores(s Subtopology) []memplan.Store {
 	var stores []memplan.Store
+	processors := s.lookup()
 	for _, store := range s.Stores {
 		c.used[store.Name] = true
 		if given, ok := c.known.Stores[store.Name]; ok {
@@ -98,7 +99,7 @@ func (c *counter) stores(s Subtopology) []memplan.Store {
 			stores = append(stores, given)
 			continue
 		}
-		kind, told := s.kindOf(store)
+		kind, told := processors.kindOf(store)
 		if !told {
 			c.assumeKind(store, kind)
 		}

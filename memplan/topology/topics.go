@@ -34,9 +34,9 @@ func (c *counter) matching(pattern string) match {
 }
 
 // inputs is the number of partitions that a task reads: one of each source topic.
-func (c *counter) inputs(s Subtopology) int {
-	n := len(s.topics())
-	for _, source := range s.Sources {
+func (c *counter) inputs(i int) int {
+	n := len(c.topics[i])
+	for _, source := range c.t.Subtopologies[i].Sources {
 		if source.Pattern != "" {
 			n += max(c.matching(source.Pattern).topics, 1)
 		}
