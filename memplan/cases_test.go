@@ -15,7 +15,7 @@ import (
 var allRegions = []Region{
 	RegionMetaspace, RegionCodeCache, RegionCompiler, RegionThreadStacks, RegionCollector, RegionDirectMemory, RegionSockets,
 	RegionCompressionNative, RegionDecompression, RegionBlockCache, RegionMemtables, RegionTableReaders, RegionStoreFixed,
-	RegionRocksDBOverhead, RegionCompaction, RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory,
+	RegionRocksDBOverhead, RegionCompaction, RegionIterators, RegionAllocator, RegionSplitStreams, RegionKernelObjects, RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory,
 	RegionApplicationNative, RegionKernel, RegionPageCache,
 }
 

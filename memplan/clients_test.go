@@ -144,6 +144,8 @@ func partitions(inputs int) func(*Workload) {
 	return func(w *Workload) { w.Subtopologies[0].InputPartitions = inputs }
 }
 
+func eosV1(w *Workload) { w.Guarantee = Known(ExactlyOnceV1, App) }
+
 func exactBatch(w *Workload) { w.Records.LargestBatch = Known(1*MiB, App) }
 
 func TestConsumerLines(t *testing.T) {
@@ -167,18 +169,26 @@ func TestConsumerLines(t *testing.T) {
 		"stores without changelog do not restore": {
 			w: with(keyValueApp(8), func(w *Workload) { w.Subtopologies[0].Stores[0].Unlogged = true }), load: small, region: RegionRestoreConsumer, want: 0,
 		},
-		"a global consumer reads all partitions of its stores": {w: with(keyValueApp(8), exactBatch, global(12)), load: small, region: RegionGlobalConsumer, want: 12 * MiB, wantFrom: Assumed},
-		"of which brokers bound what is not known":             {w: with(keyValueApp(8), global(0)), load: small, region: RegionGlobalConsumer, want: 150 * MiB, wantFrom: Assumed},
-		"direct memory: stream threads and state updaters":     {w: with(keyValueApp(8), exactBatch), load: small, region: RegionDirectMemory, want: 2 * (4 + 6) * MiB, wantFrom: Default},
-		"direct memory before 3.8: stream threads do both":     {w: with(keyValueApp(8), exactBatch, version(3, 7, 0)), load: small, region: RegionDirectMemory, want: 2 * 6 * MiB, wantFrom: Default},
-		"direct memory of many partitions is a response each":  {w: many, load: big, region: RegionDirectMemory, want: 2 * 2 * 50 * MiB, wantFrom: Default},
-		"direct memory with a global consumer":                 {w: with(keyValueApp(8), exactBatch, global(12)), load: small, region: RegionDirectMemory, want: 32 * MiB, wantFrom: Default},
-		"no direct memory with TLS":                            {w: with(keyValueApp(8), tls), load: small, region: RegionDirectMemory, want: 0},
-		"MaxDirectMemorySize is a wall":                        {w: with(keyValueApp(8), direct), load: small, region: RegionDirectMemory, want: 5 * MiB, wantFrom: App},
-		"sockets: three clients a thread":                      {w: with(keyValueApp(8), brokers), load: small, region: RegionSockets, want: 2 * 3 * (160 + 192 + 192) * KiB, wantFrom: Default},
+		"a global consumer reads all partitions of its stores":  {w: with(keyValueApp(8), exactBatch, global(12)), load: small, region: RegionGlobalConsumer, want: 12 * MiB, wantFrom: Assumed},
+		"of which brokers bound what is not known":              {w: with(keyValueApp(8), global(0)), load: small, region: RegionGlobalConsumer, want: 150 * MiB, wantFrom: Assumed},
+		"direct memory: stream threads and state updaters":      {w: with(keyValueApp(8), exactBatch), load: small, region: RegionDirectMemory, want: 2 * (4 + 6) * MiB, wantFrom: Default},
+		"direct memory before 3.8: stream threads do both":      {w: with(keyValueApp(8), exactBatch, version(3, 7, 0)), load: small, region: RegionDirectMemory, want: 2 * 6 * MiB, wantFrom: Default},
+		"direct memory of many partitions is a response each":   {w: many, load: big, region: RegionDirectMemory, want: 2 * 2 * 50 * MiB, wantFrom: Default},
+		"direct memory with a global consumer":                  {w: with(keyValueApp(8), exactBatch, global(12)), load: small, region: RegionDirectMemory, want: 32 * MiB, wantFrom: Default},
+		"no direct memory with TLS":                             {w: with(keyValueApp(8), tls), load: small, region: RegionDirectMemory, want: 0},
+		"MaxDirectMemorySize is a wall":                         {w: with(keyValueApp(8), direct), load: small, region: RegionDirectMemory, want: 5 * MiB, wantFrom: App},
+		"sockets: three clients a thread, and the admin client": {w: with(keyValueApp(8), brokers), load: small, region: RegionSockets, want: 3 * (2*(160+192+192) + 192) * KiB, wantFrom: Default},
+		"sockets of a global consumer":                          {w: with(keyValueApp(8), brokers, global(1)), load: small, region: RegionSockets, want: 3 * (2*(160+192+192) + 192 + 192) * KiB, wantFrom: Default},
+		"sockets of a producer for each active task": {
+			w: with(keyValueApp(8), brokers, version(3, 9, 1), eosV1), load: small, region: RegionSockets, want: 3 * (2*(192+192) + 4*160 + 192) * KiB, wantFrom: Default,
+		},
+		"and a network thread for each": {
+			w: with(keyValueApp(8), version(3, 9, 1), eosV1), load: small, region: RegionThreadStacks, want: (2*3 + 4 + 28) * 256 * KiB, wantFrom: Assumed,
+		},
+		"kernel objects of threads and files": {w: keyValueApp(8), load: small, region: RegionKernelObjects, want: 36*28*KiB + 6*27*1632, wantFrom: Assumed},
 		"sockets that the kernel tunes": {
 			w: with(keyValueApp(8), brokers, func(w *Workload) { w.Clients.Main.ReceiveBuffer = Known(Bytes(-1), App) }), load: small,
-			region: RegionSockets, want: 2 * 3 * ((160+128+192)*KiB + 6*MiB), wantFrom: App,
+			region: RegionSockets, want: 3 * (2*((160+128+192)*KiB+6*MiB) + 192*KiB), wantFrom: App,
 		},
 	})
 }

@@ -99,13 +99,19 @@ func (p *planner) directMemory() {
 // them to the kernel, which tunes a receive buffer up to 6 MiB (tcp_rmem).
 func (p *planner) sockets() {
 	clients := &p.w.Clients
-	perThread := socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).
-		Add(socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer)).
+	perThread := socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer).
 		Add(socketBuffers(clients.Restore.SendBuffer, clients.Restore.ReceiveBuffer))
-	connections := int64(p.load.Threads) * int64(max(clampCount(p.w.Brokers.Value), 1))
-	p.add(product(RegionSockets, Native, "socket buffers", connections, perThread,
-		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "threads x brokers x the buffers of producer, main and restore consumer"))
+	producers, _ := p.producerCount()
+	unit := perThread.Mul(int64(p.load.Threads)).Add(socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).Mul(producers)).Add(adminBuffers)
+	if len(p.w.GlobalStores) > 0 {
+		unit = unit.Add(socketBuffers(clients.Global.SendBuffer, clients.Global.ReceiveBuffer))
+	}
+	p.add(product(RegionSockets, Native, "socket buffers", int64(max(clampCount(p.w.Brokers.Value), 1)), unit,
+		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
 }
+
+// adminBuffers are the socket buffers of the admin client (AdminClientConfig: 128 and 64 KiB).
+const adminBuffers = 192 * KiB
 
 // socketBuffers are the buffers of one connection.
 func socketBuffers(send, receive Fact[Bytes]) Bytes {

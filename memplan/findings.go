@@ -42,10 +42,28 @@ func (p *planner) configWarnings(plan Plan) {
 		p.warn("the largest record of %v does not fit buffer.memory of %v: the producer throws RecordTooLargeException; raise buffer.memory",
 			largest.Value, cfg.BufferMemory.Value)
 	}
+	p.setterWarnings()
 	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.has(eosV1Gone) {
 		p.warn("exactly_once has a producer for each active task: use exactly_once_v2, which has one for each stream thread")
 	}
 	if jvm.HeapMode == HeapFixed && plan.Heap >= plan.Limit {
 		p.warn("the heap of %v is not below the limit of %v: the container is killed before the heap is full; lower -Xmx or raise the limit", plan.Heap, plan.Limit)
+	}
+}
+
+// setterWarnings are about an application's own rocksdb.config.setter: what it does cannot be seen. One that makes a cache, or a filter,
+// must close what it replaces, or each opened store leaks it (confluentinc/ksql #10096); before 2.3 it had no way to (KAFKA-8324).
+func (p *planner) setterWarnings() {
+	cfg := &p.w.RocksDB
+	if cfg.Setter.Value == "" {
+		return
+	}
+	if before(p.version, Version{2, 3, 0}) {
+		p.warn("rocksdb.config.setter %s: before 2.3 what a setter makes is never closed, and leaks with each opened store; upgrade", cfg.Setter.Value)
+		return
+	}
+	if !p.w.Bounded && cfg.BlockCache.From == Default && cfg.WriteBuffer.From == Default {
+		p.warn("rocksdb.config.setter %s may change the caches and memtables that are counted here as Kafka Streams sets them: give their sizes, "+
+			"and see that it closes the cache that it replaces", cfg.Setter.Value)
 	}
 }

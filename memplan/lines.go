@@ -112,8 +112,8 @@ func saneLoad(l Load, subtopologies int) Load {
 
 // sanePolicy holds a policy within what can be.
 func sanePolicy(policy Policy) Policy {
-	policy.HeadroomPercent = min(max(policy.HeadroomPercent, 0), 90)
-	policy.PageCachePercent = min(max(policy.PageCachePercent, 0), 90)
+	policy.HeadroomPercent = min(max(policy.HeadroomPercent, 0), maxHeadroom)
+	policy.PageCachePercent = min(max(policy.PageCachePercent, 0), maxHeadroom)
 	policy.PageCacheFloor = max(policy.PageCacheFloor, 0)
 	return policy
 }

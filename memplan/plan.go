@@ -140,7 +140,10 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 	plan.Split = splitOf(plan, r)
 	plan.Shortages = p.shortages(plan, r)
 	plan.Configs = p.configs(plan, r)
-	plan.Warnings = p.findings(plan)
+	for _, problem := range problems(&w, policy, limit) {
+		plan.Warnings = append(plan.Warnings, problem.Error())
+	}
+	plan.Warnings = append(plan.Warnings, p.findings(plan)...)
 	return plan
 }
 

@@ -16,6 +16,9 @@ type Policy struct {
 	Pins map[Region]Bytes
 }
 
+// maxHeadroom is the largest percentage of the limit that may stay unplanned.
+const maxHeadroom = 90
+
 // DefaultPolicy survives one loss with a tenth of the limit free. The page-cache floor is 48 MiB or 5 %: with 5 MiB left a JVM
 // stalled for 44 s without being killed, with 30 MiB it did not (measured, Kafka Streams 4.4.0 in a pod of 760 MiB).
 func DefaultPolicy() Policy {

@@ -17,16 +17,26 @@ const (
 
 // Threads of a Kafka Streams process.
 const (
-	// threadsPerStreamThread are the stream thread, its state updater (3.8+), the producer's network thread and the consumer's
-	// heartbeat or background thread.
-	threadsPerStreamThread = 4
+	// threadsPerStreamThread are the stream thread, its state updater (3.8+) and the consumer's heartbeat or background thread. Each
+	// producer has a network thread besides.
+	threadsPerStreamThread = 3
 	// threadsPerProcess are admin, cleanup, metrics and global thread, 4 of RocksDB (measured), and the JVM's own (a JVM with 2 CPUs
 	// shows 16 to 20).
 	threadsPerProcess = 28
 )
 
-// pageTableRatio: a page table entry of 8 B maps a page of 4 KiB (x86-64 and arm64).
-const pageTableRatio = 512
+// Kernel memory that the cgroup counts.
+const (
+	// pageTableRatio: a page table entry of 8 B maps a page of 4 KiB (x86-64 and arm64).
+	pageTableRatio = 512
+	// kernelThread is a thread's kernel stack of 16 KiB (x86-64 and arm64) and its task_struct (about 10 KiB with its parts).
+	kernelThread = 28 * KiB
+	// kernelFile is an open file with its inode and directory entry (ext4: 256 + 1,184 + 192 B in /proc/slabinfo, Linux 6.1).
+	kernelFile Bytes = 1_632
+	// filesPerInstance are the files of a RocksDB instance: 7 of its own (CURRENT, IDENTITY, LOCK, LOG, MANIFEST, 2 x OPTIONS) and the
+	// 20 files on level 0 at which it slows writes down (level0_slowdown_writes_trigger).
+	filesPerInstance = 27
+)
 
 // process adds the regions of the process that do not depend on the limit.
 func (p *planner) process() {
@@ -43,14 +53,27 @@ func (p *planner) process() {
 
 // stacks adds the touched part of all thread stacks.
 func (p *planner) stacks() {
-	count := Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(threadsPerProcess)
+	count := p.threads()
 	unit, from := residentStack, Assumed
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit, from = stack.Value, stack.From
 	}
-	line := product(RegionThreadStacks, Native, "thread stacks", int64(count), unit, from, "(4 x stream threads + 28) x the touched part of a stack")
+	line := product(RegionThreadStacks, Native, "thread stacks", int64(count), unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack")
 	line.Expected = expectedStack.Mul(int64(count))
 	p.add(line)
+}
+
+// threads is the number of threads of the process.
+func (p *planner) threads() Bytes {
+	producers, _ := p.producerCount()
+	return Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(Bytes(producers)).Add(threadsPerProcess)
+}
+
+// kernelObjects adds what the kernel keeps for the threads and the files of the process.
+func (p *planner) kernelObjects(t rocksTotals) {
+	bound := kernelThread.Mul(int64(p.threads())).Add((kernelFile * filesPerInstance).Mul(t.instances))
+	p.add(Line{Region: RegionKernelObjects, Pool: Native, Name: "kernel objects", Bound: bound, Expected: bound, From: Assumed,
+		Why: "threads x 28 KiB, and 27 files an instance x 1.6 KiB"})
 }
 
 // expectedOf is the expected peak of a region: its measured use, or the lower end of what was assumed.

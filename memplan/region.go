@@ -42,10 +42,13 @@ const (
 	RegionStoreFixed        Region = "store-fixed"
 	RegionRocksDBOverhead   Region = "rocksdb-overhead"
 	RegionCompaction        Region = "compaction"
+	RegionIterators         Region = "iterators"
+	RegionAllocator         Region = "allocator"
 	RegionRestoreBatches    Region = "restore-batches"
 	RegionUncommittedNative Region = "uncommitted-native"
 	RegionStateDirectory    Region = "state-directory"
 	RegionApplicationNative Region = "application-native"
 	RegionKernel            Region = "kernel"
+	RegionKernelObjects     Region = "kernel-objects"
 	RegionPageCache         Region = "page-cache"
 )

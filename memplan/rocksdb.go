@@ -17,18 +17,6 @@ const (
 	fixedPlain       Bytes = 171_000
 	fixedTimestamped Bytes = 226_000
 	fixedOffsets     Bytes = 288_000
-	// offsetsMemory is the offsets column family from 4.3 on: up to two write buffers of 1 MiB, and its almost unused cache.
-	offsetsMemory = 3 * MiB
-	// blockSize is the size of a data block (RocksDBStore: 4096).
-	blockSize = 4096
-	// indexEntry is an index entry beside its key (measured 12 to 20 B).
-	indexEntry Bytes = 20
-	// longestKey is the length of key that an index entry is assumed to hold.
-	longestKey Bytes = 64
-	// readahead is what a compaction reads ahead of each input file from RocksDB 9 on (4.0), compactionFiles the files of one
-	// (level0_file_num_compaction_trigger).
-	readahead       = 2 * MiB
-	compactionFiles = 4
 )
 
 // rocksTotals are sums over all RocksDB instances that a pod may open.
@@ -41,13 +29,17 @@ type rocksTotals struct {
 // have.
 func (p *planner) stores() {
 	t := p.rocksTotals()
-	if t.instances > 0 {
-		p.add(Line{Region: RegionStoreFixed, Pool: Native, Name: "RocksDB instances", Bound: t.fixed, Expected: t.fixed, Count: t.instances,
-			Unit: t.fixed.Scale(1, t.instances), From: p.w.Version.From, Why: "instances x the fixed cost of an open one (measured)"})
+	fixed := Line{Region: RegionStoreFixed, Pool: Native, Name: "RocksDB instances", Bound: t.fixed, Expected: t.fixed, From: p.w.Version.From,
+		Why: "the fixed cost of an open instance (measured), and of one more of a segmented store for a moment"}
+	if t.instances > 0 && t.fixed%Bytes(t.instances) == 0 {
+		fixed.Count, fixed.Unit = t.instances, t.fixed/Bytes(t.instances)
 	}
+	p.add(fixed)
 	if !p.w.Bounded {
 		p.storesAsShipped(t)
 	}
+	p.iterators(t)
+	p.kernelObjects(t)
 	p.stateDirectory()
 }
 
@@ -76,72 +68,9 @@ func (p *planner) fixedCost(s Subtopology) int64 {
 		case s.Stores[i].families() > 1:
 			unit = fixedTimestamped
 		}
-		sum = sum.Add(unit.Mul(s.Stores[i].Instances()))
+		sum = sum.Add(unit.Mul(s.Stores[i].opened()))
 	}
 	return int64(sum)
-}
-
-// storesAsShipped adds the bottom-up bound of unbounded RocksDB: each instance has its own block cache and memtables, and what it keeps
-// outside of them.
-func (p *planner) storesAsShipped(t rocksTotals) {
-	cfg := &p.w.RocksDB
-	memtables := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
-	if p.has(offsetsFamily) {
-		memtables = memtables.Add(offsetsMemory)
-	}
-	caches := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
-	caches.Expected = p.storeSum(p.cachedData)
-	p.add(caches)
-	p.add(product(RegionMemtables, Native, "memtables", t.instances, memtables, weakest(cfg.WriteBuffer.From, cfg.MaxWriteBuffers.From),
-		"instances x write buffer x max write buffers, and 3 MiB for offsets from 4.3 on"))
-	if t.instances == 0 {
-		return
-	}
-	p.tableReaders()
-	if p.has(compactionReadahead) {
-		jobs := int64(max(p.w.JVM.CPUs.Value, 2))
-		p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
-			"background jobs x 4 files x 2 MiB"))
-	}
-	if p.w.Allocator.Value == Glibc {
-		p.warn("glibc's arenas are not limited: RocksDB may take more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc")
-	}
-}
-
-// cachedData is what the block caches of a store can hold: not more than its data, where that is known.
-func (p *planner) cachedData(s Store) Bytes {
-	full := p.w.RocksDB.BlockCache.Value.Mul(s.Instances())
-	if s.Size.Value > 0 {
-		return min(full, s.Size.Value)
-	}
-	return full
-}
-
-// tableReaders adds index and filter blocks, which are outside the block cache and grow with the data: 1.25 B a key for the filter (10
-// bits), and an index entry for each block.
-func (p *planner) tableReaders() {
-	average := max(p.w.Records.Average.Value, 1)
-	key := min(average, longestKey)
-	from, unknown := Measured, 0
-	cost := func(s Store) Bytes {
-		if s.Instances() == 0 {
-			return 0
-		}
-		if s.Size.Value <= 0 {
-			unknown++
-			return 0
-		}
-		from = weakest(from, s.Size.From, p.w.Records.Average.From)
-		filter := s.Size.Value.Scale(5, int64(average.Mul(4)))
-		return filter.Add(s.Size.Value.Scale(int64(key+indexEntry), blockSize))
-	}
-	bound := p.storeSum(cost)
-	p.add(Line{Region: RegionTableReaders, Pool: Native, Name: "table readers", Bound: bound, Expected: bound, From: from,
-		Why: "1.25 B a key and an index entry a block of 4 KiB"})
-	if unknown > 0 {
-		p.warn("stores without a known size (%d): their index and filter blocks are outside the block cache, grow with the data and count "+
-			"as nothing; give their size", unknown)
-	}
 }
 
 // stateDirectory adds the files of a state directory in memory.

@@ -65,22 +65,50 @@ func TestStoreLinesAsShipped(t *testing.T) {
 	inMemory := func(w *Workload) { w.StateDir.InMemory = true }
 	global := func(w *Workload) { w.GlobalStores = []Store{{Kind: KeyValue}} }
 	runLineCases(t, map[string]lineCase{
-		"a block cache of 50 MiB an instance":           {w: keyValueApp(8), load: load, region: RegionBlockCache, want: 6 * 50 * MiB, wantFrom: Default},
-		"three write buffers of 16 MiB an instance":     {w: keyValueApp(8), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantFrom: Default},
-		"and the offsets column family from 4.3 on":     {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * 51 * MiB, wantFrom: Default},
-		"each live segment is an instance":              {w: with(keyValueApp(8), store(window)), load: load, region: RegionBlockCache, want: 18 * 50 * MiB, wantFrom: Default},
-		"global stores come on top":                     {w: with(keyValueApp(8), global), load: load, region: RegionBlockCache, want: 7 * 50 * MiB, wantFrom: Default},
-		"fixed cost with one column family":             {w: with(keyValueApp(8), store(Store{})), load: load, region: RegionStoreFixed, want: 6 * 171_000, wantFrom: Spec},
-		"fixed cost with two":                           {w: keyValueApp(8), load: load, region: RegionStoreFixed, want: 6 * 226_000, wantFrom: Spec},
-		"fixed cost with the offsets":                   {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionStoreFixed, want: 6 * 288_000, wantFrom: Spec},
-		"index and filter blocks grow with the data":    {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantFrom: Measured},
-		"those of stores of no known size are not seen": {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
-		"compactions read ahead from 4.0 on":            {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
-		"and do not before":                             {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
-		"a state directory in memory counts in full":    {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
-		"one on a disk does not":                        {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
-		"no stores, no RocksDB":                         {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
+		"a block cache of 50 MiB an instance":                       {w: keyValueApp(8), load: load, region: RegionBlockCache, want: 6 * 50 * MiB, wantFrom: Default},
+		"three write buffers of 16 MiB an instance":                 {w: keyValueApp(8), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantFrom: Default},
+		"and the offsets column family from 4.3 on":                 {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * 51 * MiB, wantFrom: Default},
+		"each live segment is an instance":                          {w: with(keyValueApp(8), store(window)), load: load, region: RegionBlockCache, want: 18 * 50 * MiB, wantFrom: Default},
+		"global stores come on top":                                 {w: with(keyValueApp(8), global), load: load, region: RegionBlockCache, want: 7 * 50 * MiB, wantFrom: Default},
+		"while an old format is converted, of both column families": {w: with(keyValueApp(8), upgrading), load: load, region: RegionMemtables, want: 12 * 48 * MiB, wantFrom: Default},
+		"and once more the offsets":                                 {w: with(keyValueApp(8), upgrading, version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * (96 + 3) * MiB, wantFrom: Default},
+		"a store with one column family has no old one":             {w: with(keyValueApp(8), upgrading, store(Store{})), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantFrom: Default},
+		"before 4.3 a commit flushes memtables":                     {w: with(keyValueApp(8), store(Store{}), records), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantExpected: 6 * 1_200_000, wantFrom: Default},
+		"from 4.3 on memtables fill": {
+			w: with(keyValueApp(8), store(Store{}), records, version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * 51 * MiB, wantExpected: 6 * 51 * MiB, wantFrom: Default,
+		},
+		"a new segment is open before the old one closes": {w: with(keyValueApp(8), store(window)), load: load, region: RegionStoreFixed, want: 6 * 4 * 226_000, wantFrom: Spec},
+		"an iterator a thread":                            {w: keyValueApp(8), load: load, region: RegionIterators, want: 1 * MiB, wantFrom: Assumed},
+		"iterators that were seen":                        {w: with(keyValueApp(8), iterators(40)), load: load, region: RegionIterators, want: 40 * MiB, wantFrom: Measured},
+		"no stores, no iterators":                         {w: with(keyValueApp(8), store()), load: load, region: RegionIterators, want: 0},
+		"glibc's arenas without a limit":                  {w: with(keyValueApp(8), malloc(Glibc)), load: load, region: RegionAllocator, want: (6 * 98 * MiB).Scale(14, 11), wantExpected: (6 * 98 * MiB).Scale(3, 10), wantFrom: Derived},
+		"an allocator that is only assumed":               {w: keyValueApp(8), load: load, region: RegionAllocator, want: 0},
+		"glibc's arenas with a limit":                     {w: with(keyValueApp(8), malloc(GlibcArenas)), load: load, region: RegionAllocator, want: 0},
+		"jemalloc":                                        {w: with(keyValueApp(8), malloc(Jemalloc)), load: load, region: RegionAllocator, want: 0},
+		"no stores, nothing to allocate":                  {w: with(keyValueApp(8), store(), malloc(Glibc)), load: load, region: RegionAllocator, want: 0},
+		"from 4.2 on filters are expected on few levels":  {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * 984_375, wantFrom: Measured},
+		"before on all":                                   {w: with(keyValueApp(8), store(sized), records, version(4, 1, 1)), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * (500_000 + 984_375), wantFrom: Measured},
+		"fixed cost with one column family":               {w: with(keyValueApp(8), store(Store{})), load: load, region: RegionStoreFixed, want: 6 * 171_000, wantFrom: Spec},
+		"fixed cost with two":                             {w: keyValueApp(8), load: load, region: RegionStoreFixed, want: 6 * 226_000, wantFrom: Spec},
+		"fixed cost with the offsets":                     {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionStoreFixed, want: 6 * 288_000, wantFrom: Spec},
+		"index and filter blocks grow with the data":      {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantFrom: Measured},
+		"those of stores of no known size are not seen":   {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
+		"compactions read ahead from 4.0 on":              {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
+		"and do not before":                               {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
+		"a state directory in memory counts in full":      {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
+		"one on a disk does not":                          {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
+		"no stores, no RocksDB":                           {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
 	})
+}
+
+func upgrading(w *Workload) { w.RocksDB.FormatUpgrade = Known(true, App) }
+
+func iterators(n int) func(*Workload) {
+	return func(w *Workload) { w.RocksDB.OpenIterators = Known(n, Measured) }
+}
+
+func malloc(a Allocator) func(*Workload) {
+	return func(w *Workload) { w.Allocator = Known(a, Derived) }
 }
 
 // 400,000 keys of 120 B reported 726,163 B of table readers.

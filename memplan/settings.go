@@ -14,6 +14,8 @@ import (
 type setting struct {
 	// names are the property and its older aliases, the one that wins first.
 	names []string
+	// since is the first version that knows the first of the names; older ones ignore it. The zero version means all.
+	since Version
 	scope scope
 	apply func(w *Workload, consumer *Consumer, value string) error
 }
@@ -37,17 +39,21 @@ const defaultUncommitted = 64 * MiB
 var settings = []setting{
 	{names: []string{"num.stream.threads"}, apply: streams(countOf(1), func(w *Workload) *Fact[int] { return &w.Threads })},
 	{names: []string{"num.standby.replicas"}, apply: streams(countOf(0), func(w *Workload) *Fact[int] { return &w.Standbys })},
-	{names: []string{"max.warmup.replicas"}, apply: streams(countOf(1), func(w *Workload) *Fact[int] { return &w.WarmUps })},
+	{names: []string{"max.warmup.replicas"}, since: Version{2, 6, 0}, apply: streams(countOf(1), func(w *Workload) *Fact[int] { return &w.WarmUps })},
 	{names: []string{"buffered.records.per.partition"},
 		apply: streams(countOf(0), func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition })},
-	{names: []string{"statestore.cache.max.bytes", "cache.max.bytes.buffering"},
+	{names: []string{"statestore.cache.max.bytes", "cache.max.bytes.buffering"}, since: Version{3, 4, 0}, // KIP-770
 		apply: streams(bytesOf(0), func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache })},
-	{names: []string{"statestore.uncommitted.max.bytes"},
+	{names: []string{"statestore.uncommitted.max.bytes"}, since: since[transactionalStores],
 		apply: streams(bytesOf(-1), func(w *Workload) *Fact[Bytes] { return &w.Clients.Uncommitted })},
-	{names: []string{"enable.transactional.statestores"},
+	{names: []string{"enable.transactional.statestores"}, since: since[transactionalStores],
 		apply: streams(boolOf, func(w *Workload) *Fact[bool] { return &w.Clients.TransactionalStores })},
 	{names: []string{"processing.guarantee"}, apply: streams(oneOf(guarantees), func(w *Workload) *Fact[Guarantee] { return &w.Guarantee })},
-	{names: []string{"group.protocol"}, apply: streams(oneOf(protocols), func(w *Workload) *Fact[Protocol] { return &w.Protocol })},
+	{names: []string{"group.protocol"}, since: Version{4, 1, 0}, // KIP-1071
+		apply: streams(oneOf(protocols), func(w *Workload) *Fact[Protocol] { return &w.Protocol })},
+	{names: []string{"dsl.store.format"}, since: Version{4, 3, 0}, // stores from before have rows of the old format
+		apply: streams(oneOf(formats), func(w *Workload) *Fact[bool] { return &w.RocksDB.FormatUpgrade })},
+	{names: []string{"rocksdb.config.setter"}, apply: streams(textOf, func(w *Workload) *Fact[string] { return &w.RocksDB.Setter })},
 	{names: []string{"security.protocol"}, apply: streams(oneOf(encrypted), func(w *Workload) *Fact[bool] { return &w.TLS })},
 
 	{names: []string{"buffer.memory"}, scope: producerScope, apply: producer(bytesOf(0), func(p *Producer) *Fact[Bytes] { return &p.BufferMemory })},
@@ -56,7 +62,7 @@ var settings = []setting{
 		apply: producer(bytesOf(0), func(p *Producer) *Fact[Bytes] { return &p.MaxRequestSize })},
 	{names: []string{"compression.type"}, scope: producerScope,
 		apply: producer(oneOf(codecs), func(p *Producer) *Fact[Compression] { return &p.Compression })},
-	{names: []string{"compression.zstd.level"}, scope: producerScope,
+	{names: []string{"compression.zstd.level"}, since: Version{3, 8, 0}, scope: producerScope, // KIP-390
 		apply: producer(levelOf, func(p *Producer) *Fact[int] { return &p.CompressionLevel })},
 	{names: []string{"send.buffer.bytes"}, scope: producerScope, apply: producer(bytesOf(-1), func(p *Producer) *Fact[Bytes] { return &p.SendBuffer })},
 	{names: []string{"receive.buffer.bytes"}, scope: producerScope,
@@ -78,6 +84,7 @@ var (
 	}
 	protocols = map[string]Protocol{"classic": Classic, "streams": Streams}
 	encrypted = map[string]bool{"plaintext": false, "sasl_plaintext": false, "ssl": true, "sasl_ssl": true}
+	formats   = map[string]bool{"default": false, "headers": true}
 	codecs    = map[string]Compression{"none": NoCompression, "gzip": Gzip, "snappy": Snappy, "lz4": LZ4, "zstd": Zstd}
 )
 
@@ -132,13 +139,14 @@ func NewWorkload(version Fact[Version]) Workload {
 }
 
 // ApplyProperties puts the application's own properties onto the workload, with provenance App. Aliases and prefixes are decided as
-// Kafka Streams does. Bad values give an error that names the property and what must be true; the rest is applied all the same.
+// Kafka Streams does; a property that the version does not know yet is ignored, as Kafka Streams ignores it. Bad values
+// give an error that names the property and what must be true; the rest is applied all the same.
 // Properties that cost no memory are ignored.
 func (w *Workload) ApplyProperties(properties map[string]string) error {
 	var errs []error
 	for _, s := range settings {
 		for _, target := range s.targets(w) {
-			name, value, ok := lookUp(properties, target.prefixes, s.names)
+			name, value, ok := lookUp(properties, target.prefixes, s.namesIn(w.Version))
 			if !ok {
 				continue
 			}
@@ -173,6 +181,14 @@ func (s setting) targets(w *Workload) []target {
 	case streamsScope:
 	}
 	return []target{{prefixes: []string{""}}}
+}
+
+// namesIn are the names that a version knows. One that is only assumed may be newer than it seems.
+func (s setting) namesIn(v Fact[Version]) []string {
+	if v.From != Assumed && before(effectiveVersion(v), s.since) {
+		return s.names[1:]
+	}
+	return s.names
 }
 
 // lookUp finds the property that is in force.

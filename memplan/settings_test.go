@@ -97,10 +97,41 @@ func TestApplyProperties(t *testing.T) {
 				w.Clients.Producer.ReceiveBuffer = Known(Bytes(-1), App)
 			},
 		},
+		"before 3.4 the new name of the record cache is not known": {
+			version: Version{3, 3, 2}, properties: map[string]string{"cache.max.bytes.buffering": "7", "statestore.cache.max.bytes": "5"},
+			change: func(w *Workload) { w.Clients.RecordCache = Known(Bytes(7), App) },
+		},
+		"what a version does not know yet is ignored": {
+			version:    Version{3, 3, 2},
+			properties: map[string]string{"enable.transactional.statestores": "true", "group.protocol": "streams", "compression.zstd.level": "9", "dsl.store.format": "HEADERS"},
+			change:     func(*Workload) {},
+		},
+		"an own setter, and stores that take a new format": {
+			properties: map[string]string{"rocksdb.config.setter": "com.example.Setter", "dsl.store.format": "HEADERS"},
+			change: func(w *Workload) {
+				w.RocksDB.Setter, w.RocksDB.FormatUpgrade = Known("com.example.Setter", App), Known(true, App)
+			},
+		},
+		"no setter": {
+			properties: map[string]string{"rocksdb.config.setter": " "}, change: func(*Workload) {},
+			wantErr: `property rocksdb.config.setter=" ": must not be empty`,
+		},
+		"a unit of Kubernetes": {
+			properties: map[string]string{"buffer.memory": "2G"}, change: func(*Workload) {},
+			wantErr: `property buffer.memory="2G": must be a whole number of bytes`,
+		},
+		"an exponent": {
+			properties: map[string]string{"consumer.fetch.max.bytes": "1e9"}, change: func(*Workload) {},
+			wantErr: `property consumer.fetch.max.bytes="1e9": must be a whole number of bytes`,
+		},
+		"a negative size": {
+			properties: map[string]string{"statestore.cache.max.bytes": "-1"}, change: func(*Workload) {},
+			wantErr: `property statestore.cache.max.bytes="-1": must be a whole number of bytes, at least 0`,
+		},
 		"a unit": {
 			properties: map[string]string{"buffer.memory": "32m", "num.stream.threads": "2"},
 			change:     func(w *Workload) { w.Threads = Known(2, App) },
-			wantErr:    `property buffer.memory="32m": must be a whole number of bytes, at least 0, without a unit`,
+			wantErr:    `property buffer.memory="32m": must be a whole number of bytes, at least 0, such as 1048576: Kafka knows no units and no exponents`,
 		},
 		"no threads": {
 			properties: map[string]string{"num.stream.threads": "0"}, change: func(*Workload) {},
@@ -147,7 +178,7 @@ func TestApplyProperties(t *testing.T) {
 func TestABadPropertyIsReportedOnce(t *testing.T) {
 	w := release(4, 4, 0)
 	err := w.ApplyProperties(map[string]string{"fetch.max.bytes": "x"})
-	if err == nil || err.Error() != `property fetch.max.bytes="x": must be a whole number of bytes, at least 0, without a unit` {
+	if err == nil || err.Error() != `property fetch.max.bytes="x": must be a whole number of bytes, at least 0, such as 1048576: Kafka knows no units and no exponents` {
 		t.Errorf("error %v, want it once for the three consumers", err)
 	}
 }

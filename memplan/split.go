@@ -74,7 +74,7 @@ func partOf(region Region, pool Pool) part {
 	case RegionHeapReserve:
 		return partFree
 	case RegionBlockCache, RegionMemtables, RegionTableReaders, RegionStoreFixed, RegionRocksDBOverhead, RegionCompaction,
-		RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory:
+		RegionIterators, RegionAllocator, RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory:
 		return partState
 	default:
 		if pool == Heap {

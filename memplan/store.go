@@ -14,10 +14,10 @@ func (s Store) Instances() int64 {
 	if s.InMemory {
 		return 0
 	}
-	switch s.Kind {
-	case Window, Session, JoinWindow, TimeOrderedWindow:
+	switch {
+	case s.segmented():
 		return s.Segments()
-	case Suppress:
+	case s.Kind == Suppress:
 		return 0
 	default:
 		return 1
@@ -42,10 +42,30 @@ func (s Store) Segments() int64 {
 	return min(segments+1, maxSegments)
 }
 
-// families is the number of data column families of one instance: timestamped stores open two, of which the old format stays empty
-// unless an upgrade is under way (RocksDBTimestampedStore).
+// opened is the number of instances with the one more that a segmented store has for a moment: the new segment is opened before the
+// expired one is closed (AbstractSegments). It is empty by then, so that only its fixed cost counts.
+func (s Store) opened() int64 {
+	n := s.Instances()
+	if n > 0 && s.segmented() {
+		n++
+	}
+	return n
+}
+
+// segmented says whether each segment of the store is an instance of its own.
+func (s Store) segmented() bool {
+	switch s.Kind {
+	case Window, Session, JoinWindow, TimeOrderedWindow:
+		return true
+	default:
+		return false
+	}
+}
+
+// families is the number of data column families of one instance: timestamped stores, and so the windows of aggregations, open two, of
+// which the old format stays empty unless an upgrade is under way (RocksDBTimestampedStore).
 func (s Store) families() int64 {
-	if s.Kind == TimestampedKeyValue {
+	if s.Kind == TimestampedKeyValue || s.Kind == Window {
 		return 2
 	}
 	return 1

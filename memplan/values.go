@@ -55,7 +55,7 @@ func bytesOf(least int64) func(string) (Bytes, error) {
 	return func(text string) (Bytes, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < least {
-			return 0, fmt.Errorf("must be a whole number of bytes, at least %d, without a unit", least)
+			return 0, fmt.Errorf("must be a whole number of bytes, at least %d, such as 1048576: Kafka knows no units and no exponents", least)
 		}
 		return Bytes(n), nil
 	}
@@ -79,6 +79,14 @@ func boolOf(text string) (bool, error) {
 		return false, nil
 	}
 	return false, errors.New("must be true or false")
+}
+
+// textOf reads a text that is not empty.
+func textOf(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("must not be empty")
+	}
+	return text, nil
 }
 
 // oneOf reads one of the names, in any case.

@@ -1,0 +1,130 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+// RocksDB as shipped: what an instance takes beside the fixed cost.
+const (
+	// offsetsMemory is the offsets column family from 4.3 on: up to two write buffers of 1 MiB, and its almost unused cache.
+	offsetsMemory = 3 * MiB
+	// checkpointRecords is the number of records after which a commit flushed the stores of a task, before 4.3
+	// (StateManagerUtil.OFFSET_DELTA_THRESHOLD_FOR_CHECKPOINT): memtables were seldom fuller than that.
+	checkpointRecords = 10_000
+	// blockSize is the size of a data block (RocksDBStore: 4096).
+	blockSize = 4096
+	// indexEntry is an index entry beside its key (measured 12 to 20 B).
+	indexEntry Bytes = 20
+	// longestKey is the length of key that an index entry is assumed to hold.
+	longestKey Bytes = 64
+	// readahead is what a compaction reads ahead of each input file, compactionFiles the files of one
+	// (level0_file_num_compaction_trigger).
+	readahead       = 2 * MiB
+	compactionFiles = 4
+	// iteratorReadahead is the most that an iterator reads ahead of each file (RocksDB's max_auto_readahead_size).
+	iteratorReadahead = 256 * KiB
+)
+
+// storesAsShipped adds the bottom-up bound of unbounded RocksDB: each instance has its own block cache and memtables, and what it keeps
+// outside of them.
+func (p *planner) storesAsShipped(t rocksTotals) {
+	cfg := &p.w.RocksDB
+	caches := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
+	caches.Expected = p.storeSum(p.cachedData)
+	memtables := p.memtables(t)
+	if t.instances == 0 {
+		return
+	}
+	readers := p.tableReaders()
+	p.add(caches)
+	p.add(memtables)
+	p.add(readers)
+	p.add(p.fragmentation(caches.Bound.Add(memtables.Bound).Add(readers.Bound)))
+	if p.has(compactionReadahead) {
+		jobs := int64(max(p.w.JVM.CPUs.Value, 2))
+		p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
+			"background jobs x 4 files x 2 MiB"))
+	}
+}
+
+// memtables is the line of the memtables: those of each instance, and from 4.3 on those of its offsets. While rows of an old format are
+// converted, stores with two column families fill the memtables of both.
+func (p *planner) memtables(t rocksTotals) Line {
+	cfg := &p.w.RocksDB
+	each := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
+	families, why := t.instances, "instances x write buffer x max write buffers"
+	if cfg.FormatUpgrade.Value {
+		families, why = t.families, "column families x write buffer x max write buffers, while an old format is converted"
+	}
+	line := product(RegionMemtables, Native, "memtables", families, each, weakest(cfg.WriteBuffer.From, cfg.MaxWriteBuffers.From), why)
+	if p.has(offsetsFamily) {
+		offsets := offsetsMemory.Mul(t.instances)
+		line.Bound, line.Expected = line.Bound.Add(offsets), line.Expected.Add(offsets)
+		line.Count, line.Unit, line.Why = t.instances, each.Add(offsetsMemory), why+", and 3 MiB for offsets"
+		if families != t.instances {
+			line.Count, line.Unit = 0, 0
+		}
+		return line
+	}
+	line.Expected = min(each, max(p.w.Records.Average.Value, 0).Mul(checkpointRecords)).Mul(families)
+	return line
+}
+
+// cachedData is what the block caches of a store can hold: not more than its data, where that is known.
+func (p *planner) cachedData(s Store) Bytes {
+	full := p.w.RocksDB.BlockCache.Value.Mul(s.Instances())
+	if s.Size.Value > 0 {
+		return min(full, s.Size.Value)
+	}
+	return full
+}
+
+// tableReaders is the line of index and filter blocks, which are outside the block cache and grow with the data: 1.25 B a key for the
+// filter (10 bits), and an index entry for each block. From 4.2 on new files have no filter on the bottom level, where most of the data
+// is; files from before may have one.
+func (p *planner) tableReaders() Line {
+	average := max(p.w.Records.Average.Value, 1)
+	key := min(average, longestKey)
+	from, unknown := Measured, 0
+	index := func(s Store) Bytes {
+		if s.Instances() == 0 {
+			return 0
+		}
+		return max(s.Size.Value, 0).Scale(int64(key+indexEntry), blockSize)
+	}
+	cost := func(s Store) Bytes {
+		if s.Instances() == 0 {
+			return 0
+		}
+		if s.Size.Value <= 0 {
+			unknown++
+			return 0
+		}
+		from = weakest(from, s.Size.From, p.w.Records.Average.From)
+		return s.Size.Value.Scale(5, int64(average.Mul(4))).Add(index(s))
+	}
+	line := Line{Region: RegionTableReaders, Pool: Native, Name: "table readers", Bound: p.storeSum(cost),
+		Why: "1.25 B a key and an index entry a block of 4 KiB"}
+	line.Expected, line.From = line.Bound, from
+	if p.has(sparseFilters) {
+		line.Expected = p.storeSum(index)
+	}
+	if unknown > 0 {
+		p.warn("stores without a known size (%d): their index and filter blocks are outside the block cache, grow with the data and count "+
+			"as nothing; give their size", unknown)
+	}
+	return line
+}
+
+// iterators adds what open iterators read ahead, beside the cache: one a thread, which is what joins, windows and sessions have open
+// while they process a record, or as many as the application says (num-open-iterators, KIP-989).
+func (p *planner) iterators(t rocksTotals) {
+	if t.instances == 0 {
+		return
+	}
+	open := p.w.RocksDB.OpenIterators
+	if open.Value <= 0 {
+		open = Known(p.load.Threads, Assumed)
+	}
+	p.add(product(RegionIterators, Native, "iterators", int64(clampCount(open.Value)), iteratorReadahead*compactionFiles, open.From,
+		"open iterators x 4 files x 256 KiB"))
+}
