@@ -68,7 +68,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	if want.held = holds(obs, p, want); want.held.found() {
 		return want
 	}
-	want.resizes = resizesWanted(obs, p, walls)
+	want.resizes = resizesWanted(obs, p, walls, settling(obs, lost))
 	newPods := want.limit
 	if walls.managed() && want.limit != walls.template {
 		if want.withdrawn = withdrawn(obs, want.limit, walls.template); want.withdrawn != "" {
@@ -173,8 +173,9 @@ func generationOf(data map[string]string) string {
 }
 
 // resizesWanted lists the pods whose need is above the limit that they have. Limits are only ever raised in place: a kubelet refuses
-// to lower one below what is in use, page cache included (measured, Kubernetes 1.37).
-func resizesWanted(obs *observation, p *planning, walls envelope) []resizeWanted {
+// to lower one below what is in use, page cache included (measured, Kubernetes 1.37). While pods that are away come back, only what a pod
+// runs already can raise its limit: for what it may get the plan in force has room.
+func resizesWanted(obs *observation, p *planning, walls envelope, settling bool) []resizeWanted {
 	if !walls.managed() || !p.tasksKnown {
 		return nil
 	}
@@ -187,6 +188,9 @@ func resizesWanted(obs *observation, p *planning, walls envelope) []resizeWanted
 			continue
 		}
 		need := p.pods[pod.name].need
+		if settling {
+			need = p.pods[pod.name].now
+		}
 		to, _ := walls.clamp(need)
 		if need <= has.Value() || to <= has.Value() || to <= pod.limit.Value() { // it holds, cannot grow, or was asked for already
 			continue

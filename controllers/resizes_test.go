@@ -80,7 +80,7 @@ func TestResizesWanted(t *testing.T) {
 				need = neverFits
 			}
 			var got *ask
-			for _, r := range resizesWanted(obs, needing(need, "orders-0"), envelopeOf(obs)) {
+			for _, r := range resizesWanted(obs, needing(need, "orders-0"), envelopeOf(obs), false) {
 				got = &ask{r.from, r.to, r.request}
 			}
 			wantNoDiff(t, "resize", c.want, got)
@@ -88,11 +88,26 @@ func TestResizesWanted(t *testing.T) {
 	}
 }
 
+// TestResizesWhileSettling: while pods come back, what the others may get is no reason to raise them, what they run is.
+func TestResizesWhileSettling(t *testing.T) {
+	for now, want := range map[int64]int64{900 * mib: 0, 1200 * mib: 1200 * mib} {
+		obs := observed(t, given{app: streamApp(limitsBetween("512Mi", "2Gi")), workload: statefulSet(1, podTemplate("1Gi")), pods: runningPodsOf(1, "1Gi")})
+		p := &planning{tasksKnown: true, pods: map[string]podPlanning{"orders-0": {need: 1500 * mib, now: now}}}
+		var got int64
+		for _, r := range resizesWanted(obs, p, envelopeOf(obs), true) {
+			got = r.to
+		}
+		if got != want {
+			t.Errorf("running what needs %s: raised to %d, want %d", humanBytes(now), got, want)
+		}
+	}
+}
+
 // TestATemplatesNewLimitDoesNotMoveRunningPods: the user has changed it, and new pods will have it.
 func TestATemplatesNewLimitDoesNotMoveRunningPods(t *testing.T) {
 	for _, limit := range []string{"512Mi", "2Gi", "3Gi"} {
 		obs := observed(t, given{workload: statefulSet(3, podTemplate(limit)), pods: runningPodsOf(3, "1Gi")})
-		if got := resizesWanted(obs, needing(900*mib, "orders-0", "orders-1", "orders-2"), envelopeOf(obs)); len(got) > 0 {
+		if got := resizesWanted(obs, needing(900*mib, "orders-0", "orders-1", "orders-2"), envelopeOf(obs), false); len(got) > 0 {
 			t.Errorf("with a template of %s, %d pods are resized though their limit holds what they need", limit, len(got))
 		}
 	}
