@@ -162,7 +162,6 @@ func TestObserveWritesNothingButTheStatus(t *testing.T) {
 
 	w.Expect(w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonObserveMode)).To(
 		gomega.Equal("the mode is Observe: nothing is applied"))
-	w.condition(v1alpha1.ConditionFits, metav1.ConditionTrue, v1alpha1.ReasonFits)
 	w.passes(3)
 	w.Expect(w.app().Status).To(gomega.And(
 		gomega.HaveField("Mode", v1alpha1.ModeObserve), gomega.HaveField("Tasks", gomega.HaveValue(gomega.BeEquivalentTo(tasksOfGroup))),

@@ -16,18 +16,21 @@ import (
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
+// wallBytes is a limit, in whole MiB, that holds what a pod runs now, and not what it would run after a loss.
+func wallBytes() int64 { return (needOfOne(4) + needOfOne(6)) / 2 >> 20 << 20 }
+
 func TestALimitRangeIsAWallForInjectedMemory(t *testing.T) {
 	w := newWorld(t)
 	w.Expect(admin.Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2200Mi")},
+			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(wallBytes(), resource.BinarySI)},
 		}}},
 	})).To(gomega.Succeed())
 	w.enforced() // pods are created, so the LimitRange has let them through
-	w.Expect(w.limits()).To(gomega.HaveEach(gomega.BeEquivalentTo(2200 << 20)))
+	w.Expect(w.limits()).To(gomega.HaveEach(wallBytes()))
 	w.Expect(w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionFalse, v1alpha1.ReasonCapped)).To(gomega.Equal(
-		human(needOfOne(6)) + " are needed to survive the loss of one pod, but LimitRange small allows at most 2200Mi"))
+		human(needOfOne(6)) + " are needed to survive the loss of one pod, but LimitRange small allows at most " + human(wallBytes())))
 	w.condition(v1alpha1.ConditionFits, metav1.ConditionTrue, v1alpha1.ReasonFits)
 
 	w.delete("small", &corev1.LimitRange{})
@@ -43,13 +46,13 @@ func TestAQuotaIsAWallOfWhichEachReplicaHasItsShare(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shared"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("100Gi")}},
 	})).To(gomega.Succeed())
-	w.setQuota("shared", "300Mi")
+	w.setQuota("shared", human(3*(wallBytes()-templateLimit)))
 	w.startOperator()
 	w.createApp()
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
-	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(2148<<20), "2Gi as now, and a third of what is free")
+	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(wallBytes()), "2Gi as now, and a third of what is free")
 	w.Expect(w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionFalse, v1alpha1.ReasonCapped)).To(gomega.HaveSuffix(
-		"but ResourceQuota shared allows at most 2148Mi"))
+		"but ResourceQuota shared allows at most " + human(wallBytes())))
 
 	w.setQuota("shared", "90Gi")
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(needOfOne(6))))
@@ -87,6 +90,11 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
 			", so new pods get the template's 2Gi; it is tried again after an hour: make room in quota, LimitRange or nodes, or lower `maxLimit`"))
 	w.staysQuiet()
 	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil(), "it must not come and go")
+
+	w.setQuota("tight", "90Gi")
+	w.later(time.Hour)
+	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(needOfOne(6)), "somebody may have made room")
+	w.Eventually(w.limits).Should(gomega.HaveKeyWithValue("orders-2", needOfOne(6)), "the pod that came without it is raised")
 }
 
 func TestInjectedMemoryIsWithdrawnWhenNoNodeHasRoomForIt(t *testing.T) {
