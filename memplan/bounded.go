@@ -102,6 +102,9 @@ func (p *planner) boundedConfigs(c sharedCache) []Config {
 	if block := p.arenaBlock(c.memtables); block > 0 {
 		all = append(all, number("rocksdb.arena.block.bytes", block))
 	}
+	if buffer := p.memtable(c.memtables); buffer > 0 {
+		all = append(all, number("rocksdb.write.buffer.bytes", buffer))
+	}
 	return all
 }
 

@@ -19,6 +19,7 @@ func (p *planner) configs(plan Plan, r layout) []Config {
 	}
 	if p.w.Bounded {
 		all = append(all, p.boundedConfigs(r.cache)...)
+		all = append(all, p.derivedConfigs()...)
 	}
 	return all
 }

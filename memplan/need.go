@@ -14,7 +14,7 @@ const maxLimit = int64(MaxBytes / MiB)
 //
 // For a process that runs already, the heap is what it started with: give it as HeapFixed. A running JVM does not follow its limit.
 func Need(w Workload, load Load, policy Policy) Bytes {
-	return newPlanner(&w, load, policy).limits().need(0)
+	return atFloors(&w, load, policy).need(0)
 }
 
 // need finds the smallest limit that holds and is not below least. For one collector a larger limit never holds less, so each range

@@ -120,18 +120,21 @@ func (p Plan) Fits() bool { return p.Verdict == Fits }
 
 // PlanFor plans a load under a limit.
 func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
-	p := newPlanner(&w, load, policy)
+	p := derived(&w, load, policy, limit)
 	search := p.limits()
-	r := search.at(limit)
+	r, least := search.at(limit), search
+	if w.derives() {
+		least = atFloors(&w, load, policy)
+	}
 	plan := Plan{Limit: max(limit, 0), Headroom: r.headroom, Collector: r.collector, Load: p.load}
 	plan.Heap = r.heapHigh
 	if w.JVM.HeapMode != HeapPlanned {
 		plan.Heap = w.JVM.HeapUnder(limit)
 	}
 	plan.Verdict = search.verdict(r)
-	plan.Need = search.need(0)
+	plan.Need = least.need(0)
 	if plan.Verdict == LimitTooSmall && plan.Need <= limit {
-		plan.Need = search.need(limit)
+		plan.Need = least.need(limit)
 	}
 	p.limitLines(r)
 	plan.Lines = byPool(p.lines)

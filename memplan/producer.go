@@ -32,13 +32,18 @@ func (p *planner) producerCount() (int64, Provenance) {
 // (RecordAccumulator reserves batch.size for each).
 func (p *planner) openBatches(producers int64) int64 {
 	cfg := &p.w.Clients.Producer
+	fitting := max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1)
+	return min(p.writtenPartitions(producers), int64(fitting.Mul(producers)))
+}
+
+// writtenPartitions are the partitions that all producers together write to, each counted for every producer that does.
+func (p *planner) writtenPartitions(producers int64) int64 {
 	written := Bytes(p.worstActive(changelogs))
 	for i, s := range p.w.Subtopologies {
 		onThreads := min(producers, int64(p.load.Caps[i].Active))
 		written = written.Add(Bytes(clampCount(s.WrittenPartitions)).Mul(onThreads))
 	}
-	fitting := max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1)
-	return min(int64(written), int64(fitting.Mul(producers)))
+	return int64(written)
 }
 
 // compression adds what the codec holds for each open batch. buffer.memory does not bound it.

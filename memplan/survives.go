@@ -30,7 +30,7 @@ func allFit(w *Workload, a Assignment, policy Policy, podLimits map[string]Bytes
 			continue
 		}
 		if last == nil || !sameLoad(loads[i], lastLoad) {
-			l := newPlanner(w, loads[i], policy).limits()
+			l := atFloors(w, loads[i], policy)
 			last, lastLoad = &l, loads[i]
 		}
 		if !last.at(limit).fits() {

@@ -1,0 +1,290 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memplan
+
+import "strconv"
+
+// The top-down policy. A bounded process takes its configs from the plan, so the plan may choose them, where the application left the
+// default. It does so in this order:
+//
+//  1. Every line has its floor, with the reasons below. Under a limit that does not hold the floors nothing is derived further: the
+//     plan says how much is missing.
+//  2. What is left goes first to the configs at their defaults. Where it does not suffice for all, those are lowered whose bytes are
+//     worth least, one after the other, each down to its floor before the next is touched, and none that does not help:
+//     fetch sizes (a fetch of a few batches a partition keeps a consumer as busy as one of 50 MiB, and costs a second time as direct
+//     memory), then record queues (more than a few polls ahead only wait), then producer buffers (a batch for each partition that is
+//     written keeps the sender busy), and last the record cache (each of its bytes saves reads, writes and changelog records).
+//  3. What is then left of native memory goes to the shared block cache, 3 parts, and the memtables in it, 2 parts (bounded.go): a byte
+//     costs 1.30 B there, and half a byte more as a memtable.
+//  4. What is left of the heap goes to the record cache, for only the heap can take it, where the application's own live set is known.
+//     It costs (entry + 265 B) / entry on the heap, and is written to the memtables at every commit, all at once: so it is held within
+//     half of them, or each commit would flush memtables that are not full. Heap is never taken from native memory for it: a byte of it costs 1.24 to 3.96 B of live heap, and
+//     1/0.7 of that with room for the collector, where a block cache costs 1.30.
+//
+// A config that needs a restart is chosen for the load of the plan, the worst one, so that a rebalance does not change it.
+
+// Floors of what is derived.
+const (
+	// leastFetch is the least that a fetch leaves to a partition.
+	leastFetch = 64 * KiB
+	// leastRecords is the least of max.poll.records and buffered.records.per.partition: below it the cost of a poll shows. The restore
+	// consumer keeps its default: max.poll.records throttles restoring as well.
+	leastRecords = 100
+	// leastCached is the least record cache of a cached store: as much as of a fetched partition.
+	leastCached = leastFetch
+	// derivedSteps is the number of steps from a default to its floor.
+	derivedSteps = 16
+	// leastMemtable is the least write_buffer_size: 4 of RocksDB's own arena blocks would not fit into less (arena_block_size is at most an
+	// eighth of it by default).
+	leastMemtable = 1 * MiB
+)
+
+// knob is a config that the plan may lower.
+type knob struct {
+	// name of the config with the prefix under which the plan sets it, by version.
+	name func(Version) string
+	// get is its value, set changes it, keep takes it from another workload, floor is the least that the plan may choose for a load.
+	get   func(*Workload) (int64, Provenance)
+	set   func(*Workload, int64)
+	keep  func(to, from *Workload)
+	floor func(*planner) int64
+}
+
+// knobs are the configs that the plan may lower, those first whose bytes are worth least.
+var knobs = [...]knob{
+	responseKnob("restore.consumer.", func(w *Workload) *Consumer { return &w.Clients.Restore }, (*planner).restoring),
+	responseKnob("global.consumer.", func(w *Workload) *Consumer { return &w.Clients.Global }, (*planner).globalPartitions),
+	responseKnob("main.consumer.", func(w *Workload) *Consumer { return &w.Clients.Main }, (*planner).mainPartitions),
+	partitionKnob("restore.consumer.", func(w *Workload) *Consumer { return &w.Clients.Restore }, (*planner).restoring),
+	partitionKnob("global.consumer.", func(w *Workload) *Consumer { return &w.Clients.Global }, (*planner).globalPartitions),
+	partitionKnob("main.consumer.", func(w *Workload) *Consumer { return &w.Clients.Main }, (*planner).mainPartitions),
+	recordsKnob("buffered.records.per.partition", func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition }),
+	recordsKnob("main.consumer.max.poll.records", func(w *Workload) *Fact[int] { return &w.Clients.Main.MaxPollRecords }),
+	bytesKnob(named("producer.buffer.memory"), func(w *Workload) *Fact[Bytes] { return &w.Clients.Producer.BufferMemory }, (*planner).leastBuffer),
+	bytesKnob(recordCacheName, func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache }, (*planner).leastRecordCache),
+}
+
+// named is a name that is the same in all versions.
+func named(name string) func(Version) string { return func(Version) string { return name } }
+
+// recordCacheName is the name of the record cache: the new one from 3.4 on (KIP-770).
+func recordCacheName(v Version) string {
+	if before(v, Version{3, 4, 0}) {
+		return "cache.max.bytes.buffering"
+	}
+	return "statestore.cache.max.bytes"
+}
+
+// bytesKnob is a knob of bytes.
+func bytesKnob(name func(Version) string, at func(*Workload) *Fact[Bytes], floor func(*planner) int64) knob {
+	return knob{
+		name: name, floor: floor,
+		get:  func(w *Workload) (int64, Provenance) { return int64(at(w).Value), at(w).From },
+		set:  func(w *Workload, value int64) { *at(w) = Known(Bytes(value), Derived) },
+		keep: func(to, from *Workload) { *at(to) = *at(from) },
+	}
+}
+
+// responseKnob is fetch.max.bytes of a consumer. It leaves 64 KiB to each partition, and room for the largest batch, without which it
+// would not bound, and for what the application itself wants to fetch of one partition.
+func responseKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) int64) knob {
+	at := func(w *Workload) *Fact[Bytes] { return &of(w).FetchMaxBytes }
+	return bytesKnob(named(prefix+"fetch.max.bytes"), at, func(p *planner) int64 {
+		n := partitions(p)
+		if n == 0 { // this consumer reads nothing
+			return int64(MaxBytes)
+		}
+		floor := max(leastFetch.Mul(n), p.w.Records.LargestBatch.Value)
+		if own := of(p.w).MaxPartitionFetchBytes; own.From != Default {
+			floor = max(floor, own.Value)
+		}
+		return int64(floor)
+	})
+}
+
+// partitionKnob is max.partition.fetch.bytes of a consumer: 64 KiB, or the largest batch.
+func partitionKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) int64) knob {
+	at := func(w *Workload) *Fact[Bytes] { return &of(w).MaxPartitionFetchBytes }
+	return bytesKnob(named(prefix+"max.partition.fetch.bytes"), at, func(p *planner) int64 {
+		if partitions(p) == 0 {
+			return int64(MaxBytes)
+		}
+		return int64(max(leastFetch, p.w.Records.LargestBatch.Value))
+	})
+}
+
+// recordsKnob is a number of records.
+func recordsKnob(name string, at func(*Workload) *Fact[int]) knob {
+	return knob{
+		name: named(name), floor: func(*planner) int64 { return leastRecords },
+		get:  func(w *Workload) (int64, Provenance) { return int64(at(w).Value), at(w).From },
+		set:  func(w *Workload, value int64) { *at(w) = Known(int(value), Derived) },
+		keep: func(to, from *Workload) { *at(to) = *at(from) },
+	}
+}
+
+// mainPartitions are the partitions that the main consumers read.
+func (p *planner) mainPartitions() int64 { return p.worstActive(inputPartitions) }
+
+// leastBuffer is the floor of buffer.memory: one request, and a batch for each partition that a thread may write. Below batch.size the
+// producer does not start, and a record that does not fit is refused.
+func (p *planner) leastBuffer() int64 {
+	cfg := &p.w.Clients.Producer
+	producers, _ := p.producerCount()
+	written := ceilDiv64(p.writtenPartitions(producers), producers)
+	return int64(max(cfg.MaxRequestSize.Value, cfg.BatchSize.Value.Mul(written), p.w.Records.Largest.Value))
+}
+
+// leastRecordCache is the floor of the record cache: it is never switched off, for that changes what the application sends.
+func (p *planner) leastRecordCache() int64 {
+	cached := p.worstActive(func(s Subtopology) int64 {
+		n := int64(0)
+		for i := range s.Stores {
+			if s.Stores[i].Caching {
+				n++
+			}
+		}
+		return n
+	})
+	return int64(leastCached.Mul(max(cached, 1)))
+}
+
+// ceilDiv64 divides and rounds up.
+func ceilDiv64(a, b int64) int64 {
+	b = max(b, 1)
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
+
+// lowered is a workload with its knobs lowered by so many steps, the first knob first. 0 changes nothing, allSteps gives the floors.
+func (p *planner) lowered(steps int) Workload {
+	w := *p.w
+	for _, k := range knobs {
+		n := min(steps, derivedSteps)
+		if n <= 0 {
+			break
+		}
+		steps -= n
+		p.lower(&w, k, n)
+	}
+	return w
+}
+
+// allSteps is the number of steps from all defaults to all floors.
+const allSteps = derivedSteps * len(knobs)
+
+// lower lowers one knob by n steps, where the application left it at its default and it is above its floor.
+func (p *planner) lower(w *Workload, k knob, n int) {
+	value, from := k.get(w)
+	floor := k.floor(p)
+	if from != Default || value <= floor {
+		return
+	}
+	k.set(w, value-int64(Bytes(value-floor).Scale(int64(n), derivedSteps)))
+}
+
+// derives says whether the plan may choose configs: those of a bounded process whose topology is known.
+func (w *Workload) derives() bool { return w.Bounded && len(w.Subtopologies) > 0 }
+
+// atFloors are the limits of a load with everything derived at its floor: what the load needs at least.
+func atFloors(w *Workload, load Load, policy Policy) limits {
+	p := newPlanner(w, load, policy)
+	if !w.derives() {
+		return p.limits()
+	}
+	floors := p.lowered(allSteps)
+	return newPlanner(&floors, load, policy).limits()
+}
+
+// derived is the planner for a limit, with the values that the plan chooses under it. What does not fit at all is planned at the floors.
+func derived(w *Workload, load Load, policy Policy, limit Bytes) *planner {
+	p := newPlanner(w, load, policy)
+	if !w.derives() {
+		return p
+	}
+	if !p.limits().at(limit).fits() {
+		return p.shrunk(load, policy, limit)
+	}
+	return p.grown(load, policy, limit)
+}
+
+// shrunk lowers as little as makes the load fit.
+func (p *planner) shrunk(load Load, policy Policy, limit Bytes) *planner {
+	with := func(w Workload) (*planner, bool) {
+		tried := newPlanner(&w, load, policy)
+		return tried, tried.limits().at(limit).fits()
+	}
+	best, fits := with(p.lowered(allSteps))
+	if !fits {
+		return best
+	}
+	low, high := 0, allSteps // low does not fit, high does
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		if tried, ok := with(p.lowered(middle)); ok {
+			best, high = tried, middle
+		} else {
+			low = middle
+		}
+	}
+	for _, k := range knobs { // a knob that does not help stays at its default
+		if _, from := k.get(best.w); from != Derived {
+			continue
+		}
+		w := *best.w
+		k.keep(&w, p.w)
+		if tried, ok := with(w); ok {
+			best = tried
+		}
+	}
+	return best
+}
+
+// grown gives the record cache what is left of the heap: not beyond half of the memtables, and not by less than a MiB.
+func (p *planner) grown(load Load, policy Policy, limit Bytes) *planner {
+	cache := p.w.Clients.RecordCache
+	_, pinned := policy.Pins[RegionRecordCache]
+	if cache.From != Default || cache.Value <= 0 || pinned || !p.caches() || p.w.Application.LiveSet.From == Assumed {
+		return p
+	}
+	r := p.limits().at(limit)
+	onHeap := cacheOnHeap(MiB, p.w.Records.Average)
+	more := min(Bytes(0).Sub(r.heapShort)/max(onHeap, 1), (r.cache.memtables/2).Sub(cache.Value)/MiB)
+	if more < 1 {
+		return p
+	}
+	w := *p.w
+	w.Clients.RecordCache = Known(cache.Value.Add(MiB.Mul(int64(more))), Derived)
+	if tried := newPlanner(&w, load, policy); tried.limits().at(limit).fits() {
+		return tried
+	}
+	return p
+}
+
+// derivedConfigs are the configs of Kafka Streams that the plan chose, each with the prefix that wins over all others.
+func (p *planner) derivedConfigs() []Config {
+	var all []Config
+	for _, k := range knobs {
+		if value, from := k.get(p.w); from == Derived {
+			all = append(all, Config{Kind: Property, Name: streamsPrefix + k.name(p.version), Value: strconv.FormatInt(value, 10), From: Derived})
+		}
+	}
+	return all
+}
+
+// streamsPrefix marks the properties of a plan that are configs of Kafka Streams.
+const streamsPrefix = "streams."
+
+// memtable is write_buffer_size for a write buffer manager, 0 where RocksDB's default does. The manager flushes when memtables take 7/8
+// of it, and then the store that happens to write, however little that has. With a quarter of it at most, a busy store flushes itself
+// before. A store is not given less than leastMemtable: then the manager flushes small memtables, and writes stall.
+func (p *planner) memtable(manager Bytes) Bytes {
+	if p.w.RocksDB.WriteBuffer.From != Default || manager/4 >= p.w.RocksDB.WriteBuffer.Value {
+		return 0
+	}
+	return max((manager / 4).alignDown(MiB), leastMemtable)
+}
