@@ -13,8 +13,9 @@ COPY controllers controllers
 COPY memplan memplan
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /streamweir .
 
-# No shell and no package manager; the user is 65532.
-FROM gcr.io/distroless/static-debian12:nonroot
+# Nothing but the binary and the authorities that it may have to trust.
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /streamweir /streamweir
 USER 65532:65532
 ENTRYPOINT ["/streamweir"]
