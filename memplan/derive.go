@@ -19,8 +19,8 @@ import "strconv"
 //     costs 1.30 B there, and half a byte more as a memtable.
 //  4. What is left of the heap goes to the record cache, for only the heap can take it, where the application's own live set is known.
 //     It costs (entry + 265 B) / entry on the heap, and is written to the memtables at every commit, all at once: so it is held within
-//     half of them, or each commit would flush memtables that are not full. Heap is never taken from native memory for it: a byte of it costs 1.24 to 3.96 B of live heap, and
-//     1/0.7 of that with room for the collector, where a block cache costs 1.30.
+//     half of them, or each commit would flush memtables that are not full. Heap is never taken from native memory for it: a byte of it
+//     costs 1.24 to 3.96 B of live heap, and 1/0.7 of that with room for the collector, where a block cache costs 1.30.
 //
 // A config that needs a restart is chosen for the load of the plan, the worst one, so that a rebalance does not change it.
 

@@ -173,10 +173,16 @@ type StateDir struct {
 }
 
 // RocksDB holds the settings of the stores. Kafka Streams sets the first three per instance, unless a rocksdb.config.setter changes
-// them; the last two are of the shared cache of a bounded process.
+// them.
 type RocksDB struct {
 	BlockCache, WriteBuffer Fact[Bytes]
 	MaxWriteBuffers         Fact[int]
+	// Setter is the application's own rocksdb.config.setter, if it has one.
+	Setter Fact[string]
+	// FormatUpgrade says that stores may hold rows of an older format (dsl.store.format=HEADERS on stores from before).
+	FormatUpgrade Fact[bool]
+	// OpenIterators is the most iterators that are open at once (num-open-iterators). 0 means one a stream thread.
+	OpenIterators Fact[int]
 	// SharedCache is the capacity of the shared block cache, WriteBufferLimit the part of it that memtables may take. 0 leaves the
 	// choice to the plan.
 	SharedCache, WriteBufferLimit Fact[Bytes]
