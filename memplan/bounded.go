@@ -111,10 +111,10 @@ func (p *planner) boundedConfigs(c sharedCache) []Config {
 // arenaBlock is the arena block size for all tasks: (WBM - 0.25 MiB x instances from 4.3 on) / (4 x data column families), in steps of
 // 4 KiB; 0 where no stores are known. With RocksDB's own 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
 func (p *planner) arenaBlock(memtables Bytes) Bytes {
-	all := *p
-	all.scratch = nil
-	all.load = saneLoad(ColdStart(*p.w, p.load.Threads), len(p.w.Subtopologies))
-	t := all.rocksTotals()
+	t := p.allTasks()
+	for _, o := range p.others {
+		t = t.plus(o.allTasks())
+	}
 	if t.families == 0 {
 		return 0
 	}
@@ -123,4 +123,12 @@ func (p *planner) arenaBlock(memtables Bytes) Bytes {
 	}
 	block := memtables / max(Bytes(t.families).Mul(arenasPerFamily), 1)
 	return min(max(block, minArena), maxArena).alignDown(4 * KiB)
+}
+
+// allTasks are the totals if all tasks of the application ran here.
+func (p *planner) allTasks() rocksTotals {
+	all := *p
+	all.scratch = nil
+	all.load = saneLoad(ColdStart(*p.w, p.load.Threads), len(p.w.Subtopologies))
+	return all.rocksTotals()
 }

@@ -28,7 +28,7 @@ type limits struct {
 func (p *planner) limits() limits {
 	l := limits{p: p, heapNeed: alignHeap(max(p.heapSum.Scale(liveDen, liveNum), p.w.JVM.LeastHeap))}
 	if p.w.Bounded {
-		l.totals = p.rocksTotals()
+		l.totals = p.totals
 		l.least = p.smallestCache(l.totals)
 	}
 	return l

@@ -16,6 +16,9 @@ type planner struct {
 	// version is the workload's, or the newest known where it is not known.
 	version Version
 	lines   []Line
+	// totals are the RocksDB instances of the application and of the other clients.
+	totals rocksTotals
+	others []*planner
 	// heapSum and nativeSum are the sums of the lines so far.
 	heapSum, nativeSum Bytes
 	scratch            []share
@@ -28,19 +31,50 @@ type share struct {
 	cap  int
 }
 
-// newPlanner computes all lines that do not depend on the limit.
+// newPlanner computes all lines that do not depend on the limit: those of the application, of the other clients in its process, and of
+// the process itself.
 func newPlanner(w *Workload, load Load, policy Policy) *planner {
+	p := newClient(w, load, policy)
+	for i := range w.Others {
+		p.join(&w.Others[i])
+	}
+	p.application()
+	p.process()
+	return p
+}
+
+// newClient computes the lines of one KafkaStreams client.
+func newClient(w *Workload, load Load, policy Policy) *planner {
 	p := &planner{w: w, load: saneLoad(load, len(w.Subtopologies)), policy: sanePolicy(policy), version: effectiveVersion(w.Version)}
 	p.lines = make([]Line, 0, 40)
 	p.scratch = make([]share, 0, len(w.Subtopologies))
+	p.totals = p.rocksTotals()
 	p.producers()
 	p.consumers()
 	p.records()
-	p.application()
-	p.process()
 	p.directMemory()
+	p.sockets()
 	p.stores()
 	return p
+}
+
+// join adds the lines of another client of the process, except those whose regions the policy pins: a pin is for the process. What
+// belongs to the process is as the planned application has it.
+func (p *planner) join(other *Client) {
+	w := other.Workload
+	w.JVM, w.Allocator, w.StateDir, w.Bounded = p.w.JVM, p.w.Allocator, p.w.StateDir, p.w.Bounded
+	o := newClient(&w, other.Load, Policy{})
+	for _, l := range o.lines {
+		if _, pinned := p.policy.Pins[l.Region]; !pinned {
+			l.Client, l.Name = other.ApplicationID, l.Name+" of "+other.ApplicationID
+			p.add(l)
+		}
+	}
+	for _, warning := range o.warnings {
+		p.warn("%s: %s", other.ApplicationID, warning)
+	}
+	p.totals = p.totals.plus(o.totals)
+	p.others = append(p.others, o)
 }
 
 // add appends a line, or the pin that the policy has for its region. Lines of nothing are left out.

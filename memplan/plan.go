@@ -42,6 +42,8 @@ type Line struct {
 	From  Provenance
 	// Why names the formula in words.
 	Why string
+	// Client is the application id of another client of the process. It is empty for the planned application and the process itself.
+	Client string
 }
 
 // ConfigKind says where a config goes.

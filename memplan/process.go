@@ -23,6 +23,8 @@ const (
 	// threadsPerProcess are admin, cleanup, metrics and global thread, 4 of RocksDB (measured), and the JVM's own (a JVM with 2 CPUs
 	// shows 16 to 20).
 	threadsPerProcess = 28
+	// threadsPerClient are admin, cleanup, metrics and global thread of each further KafkaStreams client.
+	threadsPerClient = 4
 )
 
 // Kernel memory that the cgroup counts.
@@ -48,7 +50,7 @@ func (p *planner) process() {
 	p.add(Line{Region: RegionCompiler, Pool: Native, Name: "JIT arenas", Bound: assumedCompiler, Expected: expectedCompiler, From: Assumed,
 		Why: "compilers at work, most at start and restore"})
 	p.stacks()
-	p.sockets()
+	p.kernelObjects(p.totals)
 }
 
 // stacks adds the touched part of all thread stacks.
@@ -65,8 +67,17 @@ func (p *planner) stacks() {
 
 // threads is the number of threads of the process.
 func (p *planner) threads() Bytes {
+	count := p.clientThreads().Add(threadsPerProcess)
+	for _, o := range p.others {
+		count = count.Add(o.clientThreads()).Add(threadsPerClient)
+	}
+	return count
+}
+
+// clientThreads are the threads of a client for its stream threads.
+func (p *planner) clientThreads() Bytes {
 	producers, _ := p.producerCount()
-	return Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(Bytes(producers)).Add(threadsPerProcess)
+	return Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(Bytes(producers))
 }
 
 // kernelObjects adds what the kernel keeps for the threads and the files of the process.

@@ -28,7 +28,7 @@ type rocksTotals struct {
 // stores adds the state stores: RocksDB as shipped, or the fixed part of the bounded cost (the layout chooses the rest), and what both
 // have.
 func (p *planner) stores() {
-	t := p.rocksTotals()
+	t := p.totals
 	fixed := Line{Region: RegionStoreFixed, Pool: Native, Name: "RocksDB instances", Bound: t.fixed, Expected: t.fixed, From: p.w.Version.From,
 		Why: "the fixed cost of an open instance (measured), and of one more of a segmented store for a moment"}
 	if t.instances > 0 && t.fixed%Bytes(t.instances) == 0 {
@@ -39,11 +39,19 @@ func (p *planner) stores() {
 		p.storesAsShipped(t)
 	}
 	p.iterators(t)
-	p.kernelObjects(t)
 	p.stateDirectory()
 }
 
-// rocksTotals sums what the tasks of the load and the global stores open.
+// plus adds the totals of another client.
+func (t rocksTotals) plus(o rocksTotals) rocksTotals {
+	return rocksTotals{
+		instances: int64(Bytes(t.instances).Add(Bytes(o.instances))),
+		families:  int64(Bytes(t.families).Add(Bytes(o.families))),
+		fixed:     t.fixed.Add(o.fixed),
+	}
+}
+
+// rocksTotals sums what the tasks of the load and the global stores of the application open.
 func (p *planner) rocksTotals() rocksTotals {
 	t := rocksTotals{
 		instances: p.worstTotal(instances),
@@ -51,10 +59,7 @@ func (p *planner) rocksTotals() rocksTotals {
 		fixed:     Bytes(p.worstTotal(p.fixedCost)),
 	}
 	global := Subtopology{Stores: p.w.GlobalStores}
-	t.instances = int64(Bytes(t.instances).Add(Bytes(instances(global))))
-	t.families = int64(Bytes(t.families).Add(Bytes(dataFamilies(global))))
-	t.fixed = t.fixed.Add(Bytes(p.fixedCost(global)))
-	return t
+	return t.plus(rocksTotals{instances: instances(global), families: dataFamilies(global), fixed: Bytes(p.fixedCost(global))})
 }
 
 // fixedCost is the fixed cost of the instances of a task.

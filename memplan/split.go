@@ -89,6 +89,9 @@ func partsOf(lines []Line) [partCount]Bytes {
 	var sums [partCount]Bytes
 	for i := range lines {
 		at := partOf(lines[i].Region, lines[i].Pool)
+		if lines[i].Client != "" && lines[i].Pool == Heap { // it belongs to no thread of the planned application
+			at = partProcess
+		}
 		sums[at] = sums[at].Add(lines[i].Bound)
 	}
 	return sums

@@ -221,8 +221,19 @@ type Workload struct {
 	Allocator     Fact[Allocator]
 	StateDir      StateDir
 	Application   Application
+	// Others are the other KafkaStreams clients of the same JVM: their memory adds up, and so do their stores in a shared cache.
+	Others []Client
 	// Bounded says that the shared block cache and write buffer manager are in force in the process.
 	Bounded bool
+}
+
+// Client is a KafkaStreams client that shares the JVM with the planned one: an application of its own, with its own id, threads, tasks
+// and configs. Its JVM, allocator, state directory and bounds are those of the process, so the workload's own do not count.
+type Client struct {
+	ApplicationID string
+	Workload      Workload
+	// Load that it may have in this process at the same time.
+	Load Load
 }
 
 // Tasks is the number of tasks of all subtopologies.
