@@ -93,11 +93,14 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	changed, statusErr := r.writeStatus(ctx, &app, statusOf(obs, lost, planned, want, done))
 	if statusErr == nil {
 		recordMetrics(&app, planned.survives)
-		if changed || done.published || len(done.resized) > 0 {
+		if changed || done.published || done.removed || len(done.resized) > 0 {
 			r.announce(&app, announcements(before, app.Status.Conditions, done))
 		}
 	}
-	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), want.recheckAfter, done.recheckAfter)}, errors.Join(applyErr, statusErr)
+	if err := errors.Join(applyErr, statusErr); err != nil {
+		return ctrl.Result{}, err // the next pass comes by back-off, and finds by itself when to look again
+	}
+	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), want.recheckAfter, done.recheckAfter)}, nil
 }
 
 // reconcileGone cleans up after a StreamApp that was deleted.

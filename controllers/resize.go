@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,8 +61,10 @@ func (r *refusals) remember(pod types.UID, refused refusal) {
 }
 
 // applyResizes raises the limits of running pods. What the API server refuses is kept for the status and is no error: asking again would
-// not help. A conflict is an error: the pod has changed since it was read, and the next pass looks again.
+// not help. A conflict is an error: the pod has changed since it was read, and the next pass looks again. One pod's error keeps no other
+// pod from being raised.
 func (r *StreamAppReconciler) applyResizes(ctx context.Context, obs *observation, want *desired, done *applied) error {
+	var failure, conflict error
 	for _, wanted := range want.resizes {
 		if known, fresh := r.refusals.of(wanted.pod.uid, wanted.to, obs.now); fresh {
 			done.refuse(known, obs.now)
@@ -75,14 +78,16 @@ func (r *StreamAppReconciler) applyResizes(ctx context.Context, obs *observation
 			r.refusals.remember(wanted.pod.uid, refused)
 			done.refuse(refused, obs.now)
 			resizesTotal.WithLabelValues("refused").Inc()
+		case apierrors.IsConflict(err):
+			conflict = err
 		case err != nil:
-			return fmt.Errorf("raising the limit of pod %s to %s: %w", wanted.pod.name, humanBytes(wanted.to), err)
+			failure = cmp.Or(failure, fmt.Errorf("raising the limit of pod %s to %s: %w", wanted.pod.name, humanBytes(wanted.to), err))
 		default:
 			done.resized = append(done.resized, resizedMessage(wanted, limit))
 			resizesTotal.WithLabelValues("accepted").Inc()
 		}
 	}
-	return nil
+	return cmp.Or(failure, conflict)
 }
 
 func (a *applied) refuse(refused refusal, now time.Time) {
