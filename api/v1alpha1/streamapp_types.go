@@ -13,6 +13,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=streamapps,singular=streamapp,scope=Namespaced
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a StreamApp must have at most 63 characters: the plan's ConfigMap bears it as a label"
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`
 // +kubebuilder:printcolumn:name="Tasks",type=integer,JSONPath=`.status.tasks`

@@ -33,8 +33,8 @@ func testRules(t *testing.T, s schema, withSpec func(string) string, cases map[s
 	all := map[string]bool{}
 	messages(s.structural, all)
 	for message := range all {
-		// The rule of immutability needs an update: TestTargetIsImmutable.
-		if !violated[message] && !strings.HasPrefix(message, "targetRef cannot be changed") {
+		// Two rules are not of a new object's spec: TestTargetIsImmutable, TestNameOfAStreamApp.
+		if !violated[message] && !strings.HasPrefix(message, "targetRef cannot be changed") && !strings.HasPrefix(message, "the name of a StreamApp") {
 			t.Errorf("no case violates the rule %q", message)
 		}
 	}
@@ -305,6 +305,17 @@ func TestTargetIsImmutable(t *testing.T) {
 	}
 	changed := parse(t, strings.Replace(streamAppWith("mode: Observe"), "StatefulSet", "Deployment", 1))
 	checkRefused(t, "another kind", s.validate(t, changed, old), "targetRef cannot be changed")
+}
+
+func TestNameOfAStreamApp(t *testing.T) {
+	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	named := func(length int) map[string]any {
+		return parse(t, strings.Replace(streamAppWith(""), "{name: a}", "{name: "+strings.Repeat("a", length)+"}", 1))
+	}
+	if errors := s.validate(t, named(63), nil); len(errors) > 0 {
+		t.Errorf("63 characters: got %v, want no error", errors.ToAggregate())
+	}
+	checkRefused(t, "64 characters", s.validate(t, named(64), nil), "the name of a StreamApp must have at most 63 characters")
 }
 
 func TestPodInjectionRules(t *testing.T) {
