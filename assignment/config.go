@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 
 // ClusterConfig is one Kafka cluster of the operator's configuration.
 type ClusterConfig struct {
-	// Name that StreamApps use.
+	// Name that StreamApps use: a DNS label, as their field `kafka.cluster` demands.
 	Name string `json:"name"`
 	// BootstrapServers, host:port each; at least one.
 	BootstrapServers []string `json:"bootstrapServers"`
@@ -122,11 +123,17 @@ func parseCluster(raw json.RawMessage) (ClusterConfig, []error) {
 	return c, c.faults()
 }
 
+// dnsLabel is a name as RFC 1123 has it, in small letters.
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
 // faults lists what is wrong with a cluster's configuration.
 func (c ClusterConfig) faults() []error {
 	var faults []error
-	if c.Name == "" {
+	switch {
+	case c.Name == "":
 		faults = append(faults, errors.New("name must be set"))
+	case !dnsLabel.MatchString(c.Name):
+		faults = append(faults, errors.New("name must be a DNS label, or no StreamApp can name it"))
 	}
 	if len(c.BootstrapServers) == 0 {
 		faults = append(faults, errors.New("bootstrapServers must name at least one host:port"))

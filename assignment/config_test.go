@@ -58,6 +58,8 @@ clusters:
 		"a key twice": {file: "clusters: []\nclusters: []", wantFaults: []string{`key "clusters" already set in map`}},
 		"no name and no servers": {file: `{clusters: [{}]}`,
 			wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
+		"a name that no StreamApp can use": {file: `{clusters: [{name: Prod_EU, bootstrapServers: ["a:1"]}]}`,
+			wantFaults: []string{`cluster "Prod_EU": name must be a DNS label, or no StreamApp can name it`}},
 		"a name twice": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}, {name: a, bootstrapServers: ["a:1"]}]}`,
 			wantFaults: []string{`cluster "a": name must be there once`}},
 		"servers that are none": {file: `{clusters: [{name: a,
