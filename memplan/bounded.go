@@ -90,6 +90,16 @@ func (p *planner) boundedLines(c sharedCache) {
 		From: Measured, Why: "0.30 x cache"})
 	p.add(Line{Region: RegionMemtables, Pool: Native, Name: "memtables being flushed", Bound: c.flushes(), Expected: c.flushes(),
 		From: Measured, Why: "0.5 x write buffer manager"})
+	p.stallWarning(c.memtables)
+}
+
+// stallWarning says that memtables of the size that the application set do not fill before the write buffer manager flushes them
+// (littlehorse #630: a manager of 64 MB under memtables of 64 MB made writes stall).
+func (p *planner) stallWarning(manager Bytes) {
+	if buffer := p.w.RocksDB.WriteBuffer; buffer.From != Default && buffer.Value > manager/4 {
+		p.warn("write_buffer_size of %v is more than a quarter of the write buffer manager of %s: memtables are flushed before they are full, and "+
+			"writes stall; lower it, or give the manager %s", buffer.Value, short(manager), short(buffer.Value.Mul(4)))
+	}
 }
 
 // boundedConfigs are the properties that put the shared cache in force. The arena block is chosen for all tasks of the application,

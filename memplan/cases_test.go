@@ -52,9 +52,6 @@ func plainStores(tasks, stores int) Workload {
 // rocksDB is what a plan counts for caches and memtables.
 func rocksDB(p Plan) Bytes { return p.line(RegionBlockCache).Bound + p.line(RegionMemtables).Bound }
 
-// lineOf is the line of a region before the limit is known.
-func (p *planner) lineOf(region Region) Line { return Plan{Lines: p.lines}.line(region) }
-
 func requireBytes(t *testing.T, what string, got, want Bytes) {
 	t.Helper()
 	if got != want {
@@ -134,8 +131,7 @@ func TestCaseC9ProducerShareOfTheHeap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Bounded = true
-	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(128*MiB, App), Known(128*MiB*3/10, App)
+	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(128*MiB, App), Known(128*MiB*3/10, App) // by its own setter
 	w.Records.LargestBatch = Known(MiB, Spec)
 	before := PlanFor(w, onlyCap(4, 4, 4), DefaultPolicy(), 2*GiB)
 	after := PlanFor(w, onlyCap(4, 8, 8), DefaultPolicy(), 2*GiB)
@@ -145,10 +141,10 @@ func TestCaseC9ProducerShareOfTheHeap(t *testing.T) {
 	requireBytes(t, "main consumers after a loss", after.line(RegionMainConsumer).Expected, 64*MiB)
 	requireBytes(t, "shared cache", before.line(RegionBlockCache).Bound, 128*MiB)
 	requireBytes(t, "shared cache after a loss", after.line(RegionBlockCache).Bound, 128*MiB)
-	asSet := newPlanner(&w, onlyCap(4, 8, 8), DefaultPolicy()) // nothing derived
-	requireBytes(t, "direct memory", asSet.lineOf(RegionDirectMemory).Bound, 128*MiB)
-	requireWarning(t, Plan{Warnings: asSet.warnings}, "MaxDirectMemorySize is 128 MiB")
-	requireBytes(t, "direct memory with derived fetch sizes", after.line(RegionDirectMemory).Bound, 4*(8+8)*MiB)
+	requireBytes(t, "direct memory", after.line(RegionDirectMemory).Bound, 128*MiB)
+	requireWarning(t, after, "MaxDirectMemorySize is 128 MiB")
+	w.Bounded = true // then the plan derives fetch sizes that fit
+	requireBytes(t, "direct memory with derived fetch sizes", PlanFor(w, onlyCap(4, 8, 8), DefaultPolicy(), 2*GiB).line(RegionDirectMemory).Bound, 4*(8+8)*MiB)
 }
 
 func TestCaseC11DecimalLimit(t *testing.T) {

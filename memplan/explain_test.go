@@ -27,16 +27,15 @@ func explained(t *testing.T) map[string]Plan {
 		w.RocksDB, w.JVM = RocksDB{}, NewJVM()
 		w.JVM.HeapMode = HeapPlanned
 	})
-	a := evenly(shipped, 3, 1)
 	fixed := with(keyValueApp(4), flags(t, "-Xmx64m"))
 	hopeless := with(keyValueApp(4), flags(t, "-XX:MaxRAMPercentage=95"))
 	leaking := with(keyValueApp(4), version(4, 1, 0), codec(Zstd, 3), writing(100))
 	planner := NewJVM()
 	planner.HeapMode = HeapPlanned
 	return map[string]Plan{
-		"as-shipped-after-a-loss": PlanFor(shipped, LoadAfter(shipped, a, "pod-0", 1), policy, 760*MiB),
-		"bounded-after-a-loss":    PlanFor(bounded, LoadAfter(bounded, a, "pod-0", 1), policy, 1100*MiB),
-		"planned-now":             PlanFor(planned, Observed(planned, a, "pod-0"), policy, 1100*MiB),
+		"as-shipped-after-a-loss": PlanFor(shipped, onlyCap(1, 8, 10), policy, 760*MiB),
+		"bounded-after-a-loss":    PlanFor(bounded, onlyCap(1, 8, 10), policy, 1100*MiB),
+		"planned-now":             PlanFor(planned, onlyCap(1, 4, 4), policy, 1100*MiB),
 		"heap-too-small":          PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
 		"no-limit-holds":          PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
 		"leaking-version":         PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),

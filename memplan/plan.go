@@ -239,8 +239,8 @@ func (p *planner) shortages(plan Plan, r layout) []Shortage {
 	if r.heapShort > 0 {
 		heap := p.heapSum.Scale(liveDen, liveNum)
 		found = append(found, Shortage{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
-			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them",
-			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB))})
+			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them%s",
+			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB), p.heapCure(plan, r, heap))})
 	}
 	if r.short > 0 {
 		cure := fmt.Sprintf("a limit of %v holds the load", plan.Need)
@@ -251,4 +251,14 @@ func (p *planner) shortages(plan Plan, r layout) []Shortage {
 			"the limit of %v is too small by %s: %s", plan.Limit, short(r.short), cure)})
 	}
 	return found
+}
+
+// heapCure says how a heap that is a percentage gets as large as it must be, where the limit has room for that: a larger limit would be
+// the dearer cure.
+func (p *planner) heapCure(plan Plan, r layout, heap Bytes) string {
+	room := Bytes(0).Sub(r.short).Add(r.heapHigh)
+	if p.w.JVM.HeapMode != HeapPercent || p.w.JVM.MaxRAM.Value > 0 || heap.Add(maxHeapAlignment) > room || plan.Limit <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and the limit has room for it: set MaxRAMPercentage to %d, a larger limit is not needed", heap.Scale(100, int64(plan.Limit))+1)
 }

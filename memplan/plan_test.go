@@ -187,7 +187,10 @@ func TestWarnings(t *testing.T) {
 		"stores of no known size":        {w: keyValueApp(1), want: "stores without a known size (1): their index"},
 		"a state directory in memory":    {w: with(keyValueApp(1), func(w *Workload) { w.StateDir.InMemory = true }), want: "the state directory is in memory, and stores without a known size (1)"},
 		"glibc's arenas":                 {w: keyValueApp(1), want: "up to 124.7 MiB more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc"},
-		"glibc's arenas, surely":         {w: with(keyValueApp(1), malloc(Glibc)), want: "that saves up to 124.7 MiB"},
+		"jemalloc, perhaps": {
+			w: with(keyValueApp(1), func(w *Workload) { w.Allocator = Known(Jemalloc, Assumed) }), want: "jemalloc is asked for, but was not seen in the process",
+		},
+		"glibc's arenas, surely": {w: with(keyValueApp(1), malloc(Glibc)), want: "that saves up to 124.7 MiB"},
 		"uncommitted writes have no end": {w: with(keyValueApp(1), version(4, 4, 0), func(w *Workload) {
 			w.Clients.TransactionalStores, w.Clients.Uncommitted = Known(true, App), Known(Bytes(-1), App)
 		}), want: "statestore.uncommitted.max.bytes is -1"},

@@ -77,27 +77,31 @@ func TestStoreLinesAsShipped(t *testing.T) {
 		"from 4.3 on memtables fill": {
 			w: with(keyValueApp(8), store(Store{}), records, version(4, 3, 1)), load: load, region: RegionMemtables, want: 6 * 51 * MiB, wantExpected: 6 * 51 * MiB, wantFrom: Default,
 		},
-		"a new segment is open before the old one closes": {w: with(keyValueApp(8), store(window)), load: load, region: RegionStoreFixed, want: 6 * 4 * 226_000, wantFrom: Spec},
-		"an iterator a thread":                            {w: keyValueApp(8), load: load, region: RegionIterators, want: 1 * MiB, wantFrom: Assumed},
-		"iterators that were seen":                        {w: with(keyValueApp(8), iterators(40)), load: load, region: RegionIterators, want: 40 * MiB, wantFrom: Measured},
-		"no stores, no iterators":                         {w: with(keyValueApp(8), store()), load: load, region: RegionIterators, want: 0},
-		"glibc's arenas without a limit":                  {w: with(keyValueApp(8), malloc(Glibc)), load: load, region: RegionAllocator, want: (6 * 98 * MiB).Scale(14, 11), wantExpected: (6 * 98 * MiB).Scale(3, 10), wantFrom: Derived},
-		"an allocator that is only assumed":               {w: keyValueApp(8), load: load, region: RegionAllocator, want: 0},
-		"glibc's arenas with a limit":                     {w: with(keyValueApp(8), malloc(GlibcArenas)), load: load, region: RegionAllocator, want: 0},
-		"jemalloc":                                        {w: with(keyValueApp(8), malloc(Jemalloc)), load: load, region: RegionAllocator, want: 0},
-		"no stores, nothing to allocate":                  {w: with(keyValueApp(8), store(), malloc(Glibc)), load: load, region: RegionAllocator, want: 0},
-		"from 4.2 on filters are expected on few levels":  {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * 984_375, wantFrom: Measured},
-		"before on all":                                   {w: with(keyValueApp(8), store(sized), records, version(4, 1, 1)), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * (500_000 + 984_375), wantFrom: Measured},
-		"fixed cost with one column family":               {w: with(keyValueApp(8), store(Store{})), load: load, region: RegionStoreFixed, want: 6 * 171_000, wantFrom: Spec},
-		"fixed cost with two":                             {w: keyValueApp(8), load: load, region: RegionStoreFixed, want: 6 * 226_000, wantFrom: Spec},
-		"fixed cost with the offsets":                     {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionStoreFixed, want: 6 * 288_000, wantFrom: Spec},
-		"index and filter blocks grow with the data":      {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantFrom: Measured},
-		"those of stores of no known size are not seen":   {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
-		"compactions read ahead from 4.0 on":              {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
-		"and do not before":                               {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
-		"a state directory in memory counts in full":      {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
-		"one on a disk does not":                          {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
-		"no stores, no RocksDB":                           {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
+		"a new segment is open before the old one closes":  {w: with(keyValueApp(8), store(window)), load: load, region: RegionStoreFixed, want: 6 * 4 * 226_000, wantFrom: Spec},
+		"a cache that the application's own setter shares": {w: with(keyValueApp(8), shared(128*MiB, 0)), load: load, region: RegionBlockCache, want: 128 * MiB, wantFrom: App},
+		"takes more than its capacity":                     {w: with(keyValueApp(8), shared(128*MiB, 0)), load: load, region: RegionRocksDBOverhead, want: (128 * MiB).Scale(3, 10), wantFrom: Measured},
+		"and has no memtables in it without a manager":     {w: with(keyValueApp(8), shared(128*MiB, 0)), load: load, region: RegionMemtables, want: 6 * 48 * MiB, wantFrom: Default},
+		"with one they are charged to it":                  {w: with(keyValueApp(8), shared(128*MiB, 40*MiB)), load: load, region: RegionMemtables, want: 20 * MiB, wantFrom: App},
+		"an iterator a thread":                             {w: keyValueApp(8), load: load, region: RegionIterators, want: 1 * MiB, wantFrom: Assumed},
+		"iterators that were seen":                         {w: with(keyValueApp(8), iterators(40)), load: load, region: RegionIterators, want: 40 * MiB, wantFrom: Measured},
+		"no stores, no iterators":                          {w: with(keyValueApp(8), store()), load: load, region: RegionIterators, want: 0},
+		"glibc's arenas without a limit":                   {w: with(keyValueApp(8), malloc(Glibc)), load: load, region: RegionAllocator, want: (6 * 98 * MiB).Scale(14, 11), wantExpected: (6 * 98 * MiB).Scale(3, 10), wantFrom: Derived},
+		"an allocator that is only assumed":                {w: keyValueApp(8), load: load, region: RegionAllocator, want: 0},
+		"glibc's arenas with a limit":                      {w: with(keyValueApp(8), malloc(GlibcArenas)), load: load, region: RegionAllocator, want: 0},
+		"jemalloc":                                         {w: with(keyValueApp(8), malloc(Jemalloc)), load: load, region: RegionAllocator, want: 0},
+		"no stores, nothing to allocate":                   {w: with(keyValueApp(8), store(), malloc(Glibc)), load: load, region: RegionAllocator, want: 0},
+		"from 4.2 on filters are expected on few levels":   {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * 984_375, wantFrom: Measured},
+		"before on all":                                    {w: with(keyValueApp(8), store(sized), records, version(4, 1, 1)), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantExpected: 6 * (500_000 + 984_375), wantFrom: Measured},
+		"fixed cost with one column family":                {w: with(keyValueApp(8), store(Store{})), load: load, region: RegionStoreFixed, want: 6 * 171_000, wantFrom: Spec},
+		"fixed cost with two":                              {w: keyValueApp(8), load: load, region: RegionStoreFixed, want: 6 * 226_000, wantFrom: Spec},
+		"fixed cost with the offsets":                      {w: with(keyValueApp(8), version(4, 3, 1)), load: load, region: RegionStoreFixed, want: 6 * 288_000, wantFrom: Spec},
+		"index and filter blocks grow with the data":       {w: with(keyValueApp(8), store(sized), records), load: load, region: RegionTableReaders, want: 6 * (500_000 + 984_375), wantFrom: Measured},
+		"those of stores of no known size are not seen":    {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
+		"compactions read ahead from 4.0 on":               {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
+		"and do not before":                                {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
+		"a state directory in memory counts in full":       {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
+		"one on a disk does not":                           {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
+		"no stores, no RocksDB":                            {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
 	})
 }
 
@@ -105,6 +109,12 @@ func upgrading(w *Workload) { w.RocksDB.FormatUpgrade = Known(true, App) }
 
 func iterators(n int) func(*Workload) {
 	return func(w *Workload) { w.RocksDB.OpenIterators = Known(n, Measured) }
+}
+
+func shared(cache, manager Bytes) func(*Workload) {
+	return func(w *Workload) {
+		w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(cache, App), Known(manager, App)
+	}
 }
 
 func malloc(a Allocator) func(*Workload) {
@@ -164,7 +174,7 @@ func TestBoundIsNotBelowTheMeasuredPeaks(t *testing.T) {
 // Unchanged, the same application was killed under plain updates in 760 MiB.
 func TestTheSameRunAsShippedDoesNotFit(t *testing.T) {
 	w := boundedRun()
-	w.Bounded = false
+	w.Bounded, w.RocksDB = false, NewWorkload(w.Version).RocksDB
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 760*MiB)
 	if plan.Verdict != LimitTooSmall {
 		t.Errorf("verdict %v, want LimitTooSmall", plan.Verdict)

@@ -25,15 +25,12 @@ const (
 )
 
 // storesAsShipped adds the bottom-up bound of unbounded RocksDB: each instance has its own block cache and memtables, and what it keeps
-// outside of them.
+// outside of them. An application may share a cache by a setter of its own.
 func (p *planner) storesAsShipped(t rocksTotals) {
-	cfg := &p.w.RocksDB
-	caches := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
-	caches.Expected = p.storeSum(p.cachedData)
-	memtables := p.memtables(t)
 	if t.instances == 0 {
 		return
 	}
+	caches, memtables := p.blockCaches(t), p.memtables(t)
 	readers := p.tableReaders()
 	p.add(caches)
 	p.add(memtables)
@@ -46,10 +43,31 @@ func (p *planner) storesAsShipped(t rocksTotals) {
 	}
 }
 
+// blockCaches is the line of the block caches: one an instance, or the one that the application's own setter shares, with what it takes
+// beyond its capacity.
+func (p *planner) blockCaches(t rocksTotals) Line {
+	cfg := &p.w.RocksDB
+	if shared := cfg.SharedCache; shared.Value > 0 {
+		over := shared.Value.Scale(overheadNum, overheadDen)
+		p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond its cache", Bound: over, Expected: over, From: Measured, Why: "0.30 x cache"})
+		return Line{Region: RegionBlockCache, Pool: Native, Name: "shared block cache", Bound: shared.Value, Expected: shared.Value, From: shared.From,
+			Why: "one cache for all stores, by the application's own setter"}
+	}
+	line := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
+	line.Expected = p.storeSum(p.cachedData)
+	return line
+}
+
 // memtables is the line of the memtables: those of each instance, and from 4.3 on those of its offsets. While rows of an old format are
-// converted, stores with two column families fill the memtables of both.
+// converted, stores with two column families fill the memtables of both. A shared cache without a write buffer manager bounds none of
+// them.
 func (p *planner) memtables(t rocksTotals) Line {
 	cfg := &p.w.RocksDB
+	if limit := cfg.WriteBufferLimit; cfg.SharedCache.Value > 0 && limit.Value > 0 {
+		half := limit.Value.Scale(1, 2)
+		return Line{Region: RegionMemtables, Pool: Native, Name: "memtables being flushed", Bound: half, Expected: half, From: limit.From,
+			Why: "0.5 x write buffer manager, which is charged to the cache"}
+	}
 	each := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
 	families, why := t.instances, "instances x write buffer x max write buffers"
 	if cfg.FormatUpgrade.Value {
