@@ -96,12 +96,13 @@ func effectiveMode(app *v1alpha1.StreamApp) v1alpha1.Mode {
 	return cmp.Or(app.Spec.Mode, v1alpha1.ModeObserve)
 }
 
-// holds says why the pass must leave things as they are, if it must.
+// holds says why the pass must leave things as they are, if it must. Where nobody will ever tell which tasks there are, the plan follows
+// limit and JVM alone.
 func holds(obs *observation, p *planning, want *desired) fault {
 	switch {
 	case len(p.invalid) > 0:
 		return fault{v1alpha1.ReasonInvalidSettings, strings.Join(p.invalid, "; ")}
-	case !p.tasksKnown && obs.injection != nil:
+	case !p.tasksKnown && obs.injection != nil && obs.group.refused.reason != v1alpha1.ReasonNoSource:
 		return fault{v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are; the last plan stays in force"}
 	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
 		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -150,7 +151,8 @@ func TestHolds(t *testing.T) {
 		"the tasks are not known any more": {
 			kept(func(g *given) { g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable} }), v1alpha1.ReasonAssignmentUnknown,
 		},
-		"the tasks were never known: there is a first plan": {given{}, ""},
+		"the tasks were never known: there is a first plan":   {given{}, ""},
+		"nobody tells the tasks, so the plan goes on without": {after(t, given{}), ""},
 		"a value that Kafka Streams would refuse": {
 			kept(func(g *given) {
 				g.app = streamApp(func(app *v1alpha1.StreamApp) {
@@ -230,6 +232,15 @@ func TestASecondPassWantsNothingElse(t *testing.T) {
 }
 
 // TestPublishedForTheSmallest: what is mounted must be safe for every pod that reads it.
+func TestWithoutAnySourceThePlanFollowsTheTemplate(t *testing.T) {
+	g := after(t, given{app: streamApp()})
+	g.workload, g.pods = statefulSet(3, podTemplate("2Gi")), runningPodsOf(3, "2Gi")
+	options := passOf(t, g).want.planData[v1alpha1.PlanOptionsKey]
+	if want := fmt.Sprintf("-XX:MaxRAM=%d\n", 2048*mib); !strings.Contains(options, want) {
+		t.Errorf("the plan is %q, want one for the new limit: %q", options, want)
+	}
+}
+
 func TestPublishedForTheSmallest(t *testing.T) {
 	group := groupOf(4, 4, 4)
 	pods := func(limits ...string) (all []*corev1.Pod) {

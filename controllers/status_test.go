@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
 )
 
 func sizeOf(t *testing.T, status v1alpha1.StreamAppStatus) int {
@@ -186,7 +187,7 @@ func TestStatusTellsWhoIsMissing(t *testing.T) {
 
 func TestStatusKeepsThePlanInForceWhileHeld(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
-	g.group = nil
+	g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable}
 	if got := passOf(t, g).status(&applied{}).PlanGeneration; got != g.injection.Spec.PlanGeneration {
 		t.Errorf("generation = %q, want that of the plan in force, %q", got, g.injection.Spec.PlanGeneration)
 	}
