@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden explanations instead of comparing with them")
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // explained are the plans whose explanations are kept in testdata, by file name.
 func explained(t *testing.T) map[string]Plan {
@@ -46,19 +46,7 @@ func explained(t *testing.T) map[string]Plan {
 func TestExplain(t *testing.T) {
 	for name, plan := range explained(t) {
 		t.Run(name, func(t *testing.T) {
-			file, got := filepath.Join("testdata", name+".golden"), plan.Explain()
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("explanation (-want +got), run with -update if it is meant:\n%s", d)
-			}
+			compareGolden(t, name, plan.Explain())
 		})
 	}
 }
@@ -89,5 +77,23 @@ func TestExplainShowsTheLargestLinesFirstInEachPool(t *testing.T) {
 		if len(bounds) > 0 {
 			t.Errorf("%s: not shown: %v", name, bounds)
 		}
+	}
+}
+
+// compareGolden compares a text with its golden file, or writes it.
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got), run with -update if it is meant:\n%s", file, d)
 	}
 }
