@@ -81,15 +81,13 @@ func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, wa
 	}
 }
 
-// maxMessage is the most bytes of a condition's message. It may quote others: a kubelet, an admission webhook.
-const maxMessage = 1024
-
+// conditionsOf writes the verdicts down. A message may quote others, a kubelet or an admission webhook, so it is cut.
 func conditionsOf(obs *observation, verdicts map[string]verdict) []metav1.Condition {
 	conditions := slices.Clone(obs.app.Status.Conditions)
 	for _, conditionType := range append([]string{v1alpha1.ConditionReady}, conditionOrder...) {
 		v := verdicts[conditionType]
 		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: conditionType, Status: v.status, Reason: v.reason, Message: shorten(v.message, maxMessage),
+			Type: conditionType, Status: v.status, Reason: v.reason, Message: shorten(v.message, v1alpha1.MaxConditionText),
 			ObservedGeneration: obs.app.Generation, LastTransitionTime: metav1.NewTime(obs.now).Rfc3339Copy(),
 		})
 	}
