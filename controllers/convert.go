@@ -62,7 +62,7 @@ type published struct {
 // neverFits is the need of a load that no limit holds.
 const neverFits = int64(memplan.MaxBytes)
 
-// plan asks the planner. lost is how the losses were counted; limits has the limit in force of each running pod that has one.
+// plan asks the planner. lost is how the losses were counted.
 func plan(obs *observation, lost losses) *planning {
 	result := &planning{pods: map[string]podPlanning{}}
 	result.workload, result.invalid = workloadOf(obs)

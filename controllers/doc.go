@@ -10,5 +10,6 @@
 //   - act: apply.go and resize.go write what differs, status.go writes the status once, events.go tells after the write.
 //
 // No pass relies on what an earlier one remembered: what must outlive a pass (since when pods are missing, what was withdrawn
-// and why) stands in the status of the StreamApp or on the object that it is about.
+// and why) stands in the status of the StreamApp or on the object that it is about. Refused resizes alone are kept in memory, and are
+// asked for once more after a restart.
 package controllers
