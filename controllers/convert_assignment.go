@@ -23,7 +23,7 @@ func findPod(pods []podFacts, name string) *podFacts {
 	return nil
 }
 
-// joinGrace is how long a new pod may run before it must be a member of the group: until then it is starting, and a process without
+// joinGrace is how long a container may run before it must be a member of the group: until then it is starting, and a process without
 // a pod is the one that it replaces. Longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker drops that one.
 const joinGrace = 2 * time.Minute
 
@@ -65,20 +65,23 @@ func (o *observation) processesFound() bool {
 	}
 	return !slices.ContainsFunc(match.Pods, func(u assignment.Unmatched) bool {
 		p := findPod(o.pods, u.Name)
-		return p != nil && o.now.Sub(p.created) > joinGrace
+		return p != nil && !p.starting(o.now)
 	})
 }
 
-// joiningPods counts the pods that have started only just, and have no tasks yet, in a group that has some.
+// works tells whether a pod has tasks.
+func (o *observation) works(pod *podFacts) bool {
+	return slices.ContainsFunc(o.group.match.Loads, func(l assignment.PodLoad) bool { return l.Pod == pod.name && l.Tasks.Len() > 0 })
+}
+
+// joiningPods counts the pods that are starting, or whose container is restarted, and that have no tasks, in a group that has some.
 func (o *observation) joiningPods() int {
 	if len(o.group.match.Loads) == 0 {
 		return 0
 	}
 	joining := 0
 	for i := range o.pods {
-		p := &o.pods[i]
-		working := slices.ContainsFunc(o.group.match.Loads, func(l assignment.PodLoad) bool { return l.Pod == p.name && l.Tasks.Len() > 0 })
-		if p.running() && !working && o.now.Sub(p.created) <= joinGrace {
+		if p := &o.pods[i]; p.running() && !o.works(p) && p.starting(o.now) {
 			joining++
 		}
 	}
@@ -87,16 +90,17 @@ func (o *observation) joiningPods() int {
 
 // recheckAfter is when processesFound and joiningPods may change by the clock alone; zero for never.
 func (o *observation) recheckAfter() time.Duration {
-	match := o.group.match
-	if len(match.Loads) == 0 {
+	if len(o.group.match.Loads) == 0 {
 		return 0
 	}
 	var after time.Duration
-	for _, u := range match.Pods {
-		if p := findPod(o.pods, u.Name); p != nil {
-			if wait := joinGrace - o.now.Sub(p.created) + time.Second; wait > 0 {
-				after = earliest(after, wait)
-			}
+	for i := range o.pods {
+		p := &o.pods[i]
+		if !p.running() || p.down || o.works(p) {
+			continue
+		}
+		if wait := joinGrace - o.now.Sub(p.started) + time.Second; wait > 0 {
+			after = earliest(after, wait)
 		}
 	}
 	return after

@@ -88,6 +88,10 @@ func TestProcessesFound(t *testing.T) {
 	aged := func(age time.Duration) []*corev1.Pod {
 		return append(runningPodsOf(1, "1Gi"), runningPod(1, "1Gi", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(testNow.Add(-age)) }))
 	}
+	state := func(of corev1.ContainerState) []*corev1.Pod {
+		return append(runningPodsOf(1, "1Gi"), runningPod(1, "1Gi", containerIs(of)))
+	}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	shared := []*corev1.Pod{runningPod(0, "1Gi"), runningPod(1, "1Gi", func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.1" })}
 	cases := map[string]struct {
 		pods  []*corev1.Pod
@@ -99,6 +103,9 @@ func TestProcessesFound(t *testing.T) {
 		"one is gone, and the pod in its place just started": {aged(time.Minute), elsewhere(2, 2), true},
 		"it started two minutes ago":                         {aged(joinGrace), elsewhere(2, 2), true},
 		"it started more than two minutes ago":               {aged(joinGrace + time.Second), elsewhere(2, 2), false},
+		"its image took an hour":                             {state(runningSince(testNow.Add(-time.Minute))), elsewhere(2, 2), true},
+		"its container is started again and again":           {state(waiting), elsewhere(2, 2), true},
+		"its container has run for an hour":                  {state(runningSince(testNow.Add(-time.Hour))), elsewhere(2, 2), false},
 		"one is gone, and every pod has one":                 {aged(time.Hour), elsewhere(2, 2, 2), true},
 		"all are elsewhere":                                  {aged(time.Minute), elsewhere(2), false},
 		"pods share an address":                              {shared, groupOf(2), false},
@@ -116,6 +123,34 @@ func TestProcessesFound(t *testing.T) {
 }
 
 // TestTheClockAloneIsWaitedFor: what a pass says may change once a new pod should have joined, with nothing else to wake it.
+func TestPodsThatHaveYetToJoin(t *testing.T) {
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	cases := map[string]struct {
+		state     corev1.ContainerState
+		group     *assignment.Group
+		want      int
+		wantAgain time.Duration
+	}{
+		"it has run for long, and has tasks":          {runningSince(testNow.Add(-time.Hour)), groupOf(2, 2), 0, 0},
+		"it has run for long, and has none":           {runningSince(testNow.Add(-time.Hour)), groupOf(4, 0), 0, 0},
+		"it has just been started again":              {runningSince(testNow.Add(-time.Minute)), groupOf(4), 1, joinGrace - time.Minute + time.Second},
+		"it has joined, and has none yet":             {runningSince(testNow.Add(-time.Minute)), groupOf(4, 0), 1, joinGrace - time.Minute + time.Second},
+		"it has just been started, and has tasks":     {runningSince(testNow.Add(-time.Minute)), groupOf(2, 2), 0, 0},
+		"it waits to be started again":                {waiting, groupOf(4), 1, 0},
+		"it waits, and the group has not noticed yet": {waiting, groupOf(2, 2), 0, 0},
+		"nobody has tasks":                            {waiting, nil, 0, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pods := append(runningPodsOf(1, "1Gi"), runningPod(1, "1Gi", containerIs(c.state)))
+			obs := observed(t, given{workload: statefulSet(2, podTemplate("1Gi")), pods: pods, group: c.group})
+			if got, again := obs.joiningPods(), obs.recheckAfter(); got != c.want || again != c.wantAgain {
+				t.Errorf("%d are joining, looking again after %v; want %d and %v", got, again, c.want, c.wantAgain)
+			}
+		})
+	}
+}
+
 func TestTheClockAloneIsWaitedFor(t *testing.T) {
 	group := groupOf(2, 2)
 	group.Processes[1].Host = "192.0.2.1"

@@ -21,8 +21,8 @@ type losses struct {
 	// away is how many of the instances do not run at this moment. Their tasks may already be on the others, so the plan has to
 	// cover that many losses fewer.
 	away int
-	// joining is how many of the pods have started only just, and have no tasks yet: as long as those are on the others, what these
-	// run is on its way from one place to another, as it is when pods are away.
+	// joining is how many of the pods have started only just, or have a container that is restarted, and have no tasks: as long as those
+	// are on the others, what these run is on its way from one place to another, as it is when pods are away.
 	joining int
 	// tolerated is how many pods may be lost with every survivor still fitting.
 	tolerated int

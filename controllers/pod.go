@@ -24,6 +24,10 @@ type podFacts struct {
 	addresses       []string
 	hostNetwork     bool
 	created         time.Time
+	// started is when the container began to run; as long as nothing is known of it, when the pod was created.
+	started time.Time
+	// down: the container does not run. It is still to come, or it ended and is to be started again.
+	down bool
 
 	phase       corev1.PodPhase
 	terminating bool
@@ -70,6 +74,9 @@ func (p *podFacts) exists() bool {
 // they are.
 func (p *podFacts) manageable() bool { return p.running() && p.injected }
 
+// starting tells whether the container is still to run, or has only just begun to: then it need not be a member of the group yet.
+func (p *podFacts) starting(now time.Time) bool { return p.down || now.Sub(p.started) <= joinGrace }
+
 // effectiveLimit is the limit in force as far as is known: what the kubelet reports, else what the spec asks for.
 func (p *podFacts) effectiveLimit() *resource.Quantity {
 	if p.actualLimit != nil {
@@ -82,7 +89,8 @@ func (p *podFacts) effectiveLimit() *resource.Quantity {
 func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podFacts {
 	facts := podFacts{
 		name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
-		node: pod.Spec.NodeName, hostNetwork: pod.Spec.HostNetwork, created: pod.CreationTimestamp.Time,
+		node: pod.Spec.NodeName, hostNetwork: pod.Spec.HostNetwork,
+		created: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time,
 		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
 		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
 		planGeneration: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
@@ -105,9 +113,17 @@ func (p *podFacts) readContainer(pod *corev1.Pod, container string) {
 		}
 	}
 	for i := range pod.Status.ContainerStatuses {
-		if s := &pod.Status.ContainerStatuses[i]; s.Name == container && s.Resources != nil {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name != container {
+			continue
+		}
+		if s.Resources != nil {
 			p.actualLimit = memoryOf(s.Resources.Limits)
 		}
+		if s.State.Running != nil {
+			p.started = s.State.Running.StartedAt.Time
+		}
+		p.down = s.State.Waiting != nil || s.State.Terminated != nil
 	}
 }
 

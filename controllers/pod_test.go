@@ -17,6 +17,15 @@ import (
 
 var comparePods = cmp.AllowUnexported(podFacts{}, resizeState{})
 
+// containerIs gives the application's container a state.
+func containerIs(state corev1.ContainerState) change[corev1.Pod] {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = state }
+}
+
+func runningSince(since time.Time) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
+}
+
 func TestReadPod(t *testing.T) {
 	lost := map[string]nodeFacts{"node-0": {lost: true}}
 	deleted := metav1.NewTime(testNow)
@@ -28,7 +37,7 @@ func TestReadPod(t *testing.T) {
 	ordinary := func() podFacts {
 		return podFacts{
 			name: "orders-0", uid: "orders-0-uid", resourceVersion: "1", node: "node-0", addresses: []string{"10.0.0.1"},
-			created: testNow.Add(-time.Hour), phase: corev1.PodRunning, readySince: testNow.Add(-time.Hour),
+			created: testNow.Add(-time.Hour), started: testNow.Add(-time.Hour), phase: corev1.PodRunning, readySince: testNow.Add(-time.Hour),
 			injected: true, planGeneration: "first", limit: memory("1Gi"), request: memory("1Gi"), actualLimit: memory("1Gi"), qos: corev1.PodQOSBurstable,
 		}
 	}
@@ -71,6 +80,15 @@ func TestReadPod(t *testing.T) {
 		},
 		"the kubelet is too old to report": {
 			func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }, nil, func(f *podFacts) { f.actualLimit = nil },
+		},
+		"its container has run for a minute": {
+			containerIs(runningSince(testNow.Add(-time.Minute))), nil, func(f *podFacts) { f.started = testNow.Add(-time.Minute) },
+		},
+		"its container waits for its image, or to be started again": {
+			containerIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}), nil, func(f *podFacts) { f.down = true },
+		},
+		"its container has ended": {
+			containerIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), nil, func(f *podFacts) { f.down = true },
 		},
 		"a sidecar counts for nothing": {
 			func(p *corev1.Pod) {

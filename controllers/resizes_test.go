@@ -319,6 +319,31 @@ func TestRollingUpdatesResizeNothing(t *testing.T) {
 }
 
 // TestALossRaisesTheSurvivors is the main job: who is left gets what the plan says for the next loss.
+func TestAContainerThatIsStartedAgainRaisesNothing(t *testing.T) {
+	g := after(t, given{group: groupOf(4, 4, 4)})
+	limit := g.injection.Spec.Memory.Limit.String()
+	g.pods = runningPodsOf(3, limit)
+	g = after(t, g)
+	g.group = groupOf(6, 6) // what the third had is on the others
+	for name, state := range map[string]corev1.ContainerState{
+		"it has run for a minute":      runningSince(testNow.Add(-time.Minute)),
+		"it waits to be started again": {Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := g
+			g.pods = append(runningPodsOf(2, limit), runningPod(2, limit, containerIs(state)))
+			p := passOf(t, g)
+			if len(p.want.resizes) > 0 || p.want.injection == nil || p.want.injection.Memory.Limit.String() != limit {
+				t.Errorf("resizes %v, injection %+v; want nothing but what is there", p.resizes(), p.want.injection)
+			}
+		})
+	}
+	g.pods = append(runningPodsOf(2, limit), runningPod(2, limit, containerIs(runningSince(testNow.Add(-time.Hour)))))
+	if p := passOf(t, g); len(p.want.resizes) == 0 {
+		t.Error("a pod that has run for an hour without tasks is no pod that starts: the others hold more for good, want them raised")
+	}
+}
+
 func TestALossRaisesTheSurvivors(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
 	limit := memory("1Gi")
