@@ -18,9 +18,9 @@ import "strconv"
 //  3. What is then left of native memory goes to the shared block cache, 3 parts, and the memtables in it, 2 parts (bounded.go): a byte
 //     costs 1.30 B there, and half a byte more as a memtable.
 //  4. What is left of the heap goes to the record cache, for only the heap can take it, where the application's own live set is known.
-//     It costs (entry + 265 B) / entry on the heap, and is written to the memtables at every commit, all at once: so it is held within
-//     half of them, or each commit would flush memtables that are not full. Heap is never taken from native memory for it: a byte of it
-//     costs 1.24 to 3.96 B of live heap, and 1/0.7 of that with room for the collector, where a block cache costs 1.30.
+//     It costs 1.2 to 5 B of heap a byte (records.go), and is written to the memtables at every commit, all at once: so it is held within
+//     half of them, or each commit would flush memtables that are not full. Heap is never taken from native memory for it: each of
+//     those costs 1/0.7 with room for the collector, where a byte of block cache costs 1.30.
 //
 // A config that needs a restart is chosen for the load of the plan, the worst one, so that a rebalance does not change it.
 
@@ -252,7 +252,7 @@ func (p *planner) grown(load Load, policy Policy, limit Bytes) *planner {
 		return p
 	}
 	r := p.limits().at(limit)
-	onHeap := cacheOnHeap(MiB, p.w.Records.Average)
+	onHeap := p.cacheOnHeap(MiB)
 	more := min(Bytes(0).Sub(r.heapShort)/max(onHeap, 1), (r.cache.memtables/2).Sub(cache.Value)/MiB)
 	if more < 1 {
 		return p

@@ -130,7 +130,7 @@ func TestTheRecordCacheTakesWhatIsLeftOfTheHeap(t *testing.T) {
 		"not if the application set it":      {change: func(w *Workload) { w.Clients.RecordCache.From = App }},
 		"never from 0":                       {change: func(w *Workload) { w.Clients.RecordCache.Value = 0 }},
 		"not without a store that is cached": {change: func(w *Workload) { w.Subtopologies[0].Stores[0].Caching = false }},
-		"not beyond what the heap has":       {change: func(w *Workload) { w.Application.LiveSet.Value = 600 * MiB }, want: int64(18 * MiB)},
+		"not beyond what the heap has":       {change: func(w *Workload) { w.Application.LiveSet.Value = 560 * MiB }, want: int64(27 * MiB)},
 		"some, where the heap has a little":  {change: func(w *Workload) { w.Application.LiveSet.Value = 500 * MiB }, want: int64(48 * MiB)},
 		"nothing, where memtables have less": {change: func(w *Workload) { w.RocksDB.WriteBufferLimit = Known(16*MiB, App) }},
 	}

@@ -28,12 +28,21 @@ func absurd(a, b, c int64, percent float64) (Workload, Load, Policy) {
 	w.Clients.Main = Consumer{FetchMaxBytes: size, MaxPartitionFetchBytes: Known(Bytes(a), App), MaxPollRecords: Known(m, App), ReceiveBuffer: size}
 	w.Clients.RecordCache, w.Clients.Uncommitted, w.Clients.TransactionalStores = size, size, Known(true, App)
 	w.Clients.BufferedRecordsPerPartition = Known(n, App)
-	w.RocksDB = RocksDB{BlockCache: size, WriteBuffer: Known(Bytes(c), App), MaxWriteBuffers: Known(n, App), SharedCache: Known(Bytes(a), App), WriteBufferLimit: size}
+	w.RocksDB = RocksDB{BlockCache: size, WriteBuffer: Known(Bytes(c), App), MaxWriteBuffers: Known(n, App), SharedCache: Known(Bytes(a), App), WriteBufferLimit: size,
+		FormatUpgrade: Known(a%3 == 0, App), OpenIterators: Known(n, App)}
+	w.Allocator = Known(Allocator(uint8(b)), App)
 	w.Application = Application{LiveSet: size, Native: Known(Bytes(c), App)}
 	w.JVM = JVM{HeapMode: HeapMode(uint8(a) % 4), MaxHeap: size, InitialHeap: Known(Bytes(c), App), MaxRAM: Known(Bytes(a), App), MaxRAMPercentage: Known(percent, App),
 		MinRAMPercentage: Known(-percent, App), Collector: Known(Collector(uint8(b)), App), CPUs: Known(n, App), Metaspace: size, MaxDirect: size, ThreadStack: size}
 	w.Bounded, w.StateDir = a%2 == 0, StateDir{InMemory: b%2 == 0, Persistent: c%2 == 0}
 	w.Protocol = Known(Protocol(uint8(c)%3), App)
+	if c%5 == 0 { // left to the plan
+		w.RocksDB, w.Clients.RecordCache.From, w.Clients.Producer.BufferMemory.From = RocksDB{}, Default, Default
+		w.Clients.Main.FetchMaxBytes.From, w.Clients.Main.MaxPollRecords.From, w.Application.LiveSet.From = Default, Default, Measured
+	}
+	if b%7 == 0 {
+		w.Others = []Client{{ApplicationID: "other", Workload: w, Load: Load{Threads: m, Active: n, Total: m, Caps: []Cap{{Active: m, Total: n}}}}}
+	}
 	load := Load{Threads: n, Active: m, Total: n, Caps: []Cap{{Active: n, Total: m}}}
 	policy := Policy{HeadroomPercent: n, PageCachePercent: m, PageCacheFloor: Bytes(b), Pins: map[Region]Bytes{RegionCollector: Bytes(a), RegionMemtables: Bytes(c)}}
 	return w, load, policy

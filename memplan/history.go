@@ -31,6 +31,9 @@ const (
 	eosV1Gone
 	// compactionReadahead: RocksDB 9 and newer read 2 MiB ahead of each input file (compaction_readahead_size, 0 in 7.9.2).
 	compactionReadahead
+	// cacheKeepsSource: an entry of the record cache holds key and value of the record that it came from as well (sourceRawKey and
+	// sourceRawValue of its context; KIP-1034). Read in the bytecode of 4.0.1 and 4.1.1.
+	cacheKeepsSource
 	// sparseFilters: new files have no filter on the bottom level (setOptimizeFiltersForHits, Kafka commit a83bfda39b).
 	sparseFilters
 	// offsetsFamily: each instance has a column family for offsets, and memtables are no longer flushed at commits (KIP-1035).
@@ -47,6 +50,7 @@ var since = [...]Version{
 	fetchSkipsBuffered:  {4, 0, 0},
 	eosV1Gone:           {4, 0, 0},
 	compactionReadahead: {4, 0, 0},
+	cacheKeepsSource:    {4, 1, 0},
 	sparseFilters:       {4, 2, 0},
 	offsetsFamily:       {4, 3, 0},
 	transactionalStores: {4, 4, 0},

@@ -21,7 +21,7 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 	want := Split{
 		Threads: 2, Process: 48 * MiB, Heap: 652 * MiB, HeapPerThread: 326 * MiB,
 		Producer: 32 * MiB, Consumer: 2*MiB + restore, Buffer: 2 * 2000 * 1200,
-		CacheNeed: cacheOnHeap(10*MiB, w.Records.Average).Scale(1, 2),
+		CacheNeed: (10*MiB).Scale(1064+350+1000+16, 1064).Scale(1, 2),
 		Native:    3*GiB - (3*GiB).Scale(1, 10) - 1000*MiB,
 	}
 	want.Allocable = want.HeapPerThread - want.Producer - want.Consumer

@@ -222,7 +222,9 @@ func TestBoundedConfigs(t *testing.T) {
 		// (100 MiB - 36 x 0.25 MiB) / (4 x 72 column families) = 331,320 B, in steps of 4 KiB
 		want := "rocksdb.cache.bytes=251658240 rocksdb.write.buffer.manager.bytes=104857600 rocksdb.arena.block.bytes=327680"
 		for _, tasks := range []int{1, 4, 12} {
-			if got := values(PlanFor(boundedRun(), onlyCap(1, tasks, tasks), DefaultPolicy(), 1536*MiB)); got != want {
+			w := boundedRun()
+			w.JVM.MaxHeap.Value = 512 * MiB
+			if got := values(PlanFor(w, onlyCap(1, tasks, tasks), DefaultPolicy(), 1536*MiB)); got != want {
 				t.Errorf("%d tasks: %s, want %s", tasks, got, want)
 			}
 		}
