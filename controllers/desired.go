@@ -58,7 +58,9 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	if walls.managed() {
 		want.limit, want.capped = walls.clamp(p.need)
 		if settling(obs, lost) && obs.injection.Spec.Memory.Limit != nil {
-			want.limit = max(walls.template, obs.injection.Spec.Memory.Limit.Value())
+			if kept := max(walls.template, obs.injection.Spec.Memory.Limit.Value()); p.needNow <= kept { // else what runs already comes first
+				want.limit = kept
+			}
 		}
 	}
 	want.typical = p.under(want.limit)

@@ -344,6 +344,23 @@ func TestAContainerThatIsStartedAgainRaisesNothing(t *testing.T) {
 	}
 }
 
+func TestWhatRunsAlreadyIsHeldEvenWhilePodsComeBack(t *testing.T) {
+	g := after(t, given{group: groupOf(4, 4, 4)})
+	limit := g.injection.Spec.Memory.Limit
+	g.pods = runningPodsOf(3, limit.String())
+	g = after(t, g)
+	waiting := containerIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
+	g.pods = []*corev1.Pod{runningPod(0, limit.String()), runningPod(1, limit.String(), waiting), runningPod(2, limit.String(), waiting)}
+	g.group = groupOf(12) // one more has gone than the plan covers
+	p := passOf(t, g)
+	if p.want.held.found() || len(p.want.resizes) != 1 || p.want.resizes[0].to != p.planned.needNow {
+		t.Errorf("held %+v, resizes %v; want one to %s", p.want.held, p.resizes(), humanBytes(p.planned.needNow))
+	}
+	if p.want.limit < p.planned.needNow || p.want.generation != g.injection.Spec.PlanGeneration {
+		t.Errorf("limit %s, plan %s; want at least %s, and the plan in force", humanBytes(p.want.limit), p.want.generation, humanBytes(p.planned.needNow))
+	}
+}
+
 func TestALossRaisesTheSurvivors(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
 	limit := memory("1Gi")
