@@ -44,9 +44,6 @@ func (c sharedCache) flushes() Bytes { return c.memtables.Scale(1, 2) }
 // smallestCache is the floor of the shared cache for a load: memtables of a usable size, within their share of the cache. What the
 // application or the user has fixed stays as it is.
 func (p *planner) smallestCache(t rocksTotals) sharedCache {
-	if !p.w.Bounded {
-		return sharedCache{}
-	}
 	cfg := &p.w.RocksDB
 	memtables := (arenasPerFamily * minArena).Mul(t.families)
 	if p.has(offsetsFamily) {

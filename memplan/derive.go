@@ -259,10 +259,7 @@ func (p *planner) grown(load Load, policy Policy, limit Bytes) *planner {
 	}
 	w := *p.w
 	w.Clients.RecordCache = Known(cache.Value.Add(MiB.Mul(int64(more))), Derived)
-	if tried := newPlanner(&w, load, policy); tried.limits().at(limit).fits() {
-		return tried
-	}
-	return p
+	return newPlanner(&w, load, policy)
 }
 
 // derivedConfigs are the configs of Kafka Streams that the plan chose, each with the prefix that wins over all others.

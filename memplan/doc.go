@@ -13,7 +13,12 @@
 // load of a pod is not what it runs now but what a rebalance may give it, so loads are bounds ([LoadAfter], [ColdStart]). And the
 // heap is often a percentage of the limit, so the limit that is needed is a fixed point ([Need]).
 //
-// All functions are pure: numbers in, plan out, no clock, no logging, no input that panics. Amounts are [Bytes], which saturate.
+// What is left after all floors is shared so that throughput suffers least: which configs a plan chooses, in which order and down to
+// which floors, is told in derive.go. A plan chooses only what the application left at its default, and only in a process that is
+// bounded, that is one that takes its configs from the plan. Versions differ: what each has, and leaks, is in the tables of history.go.
+//
+// All functions are pure: numbers in, plan out, no clock, no logging, no input that panics. Amounts are [Bytes], which saturate. [Check]
+// says which numbers cannot be.
 //
 // A plan takes about 30 microseconds, and so does each of the hundred pods of an application of 10,000 tasks, the bounds of their loads
 // included (BenchmarkPlan10000Tasks, two busy cores).
