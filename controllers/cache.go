@@ -40,7 +40,6 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	trimmed := &corev1.Pod{ObjectMeta: trimMeta(&pod.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey)}
 	trimmed.Spec = corev1.PodSpec{
 		NodeName:       pod.Spec.NodeName,
-		HostNetwork:    pod.Spec.HostNetwork,
 		Containers:     trimContainers(pod.Spec.Containers),
 		InitContainers: trimContainers(pod.Spec.InitContainers),
 	}
@@ -89,7 +88,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		trimmed[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
+		trimmed[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy}
 	}
 	return trimmed
 }

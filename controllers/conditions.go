@@ -251,6 +251,12 @@ func judgeApplied(obs *observation, want *desired, done *applied) verdict {
 	if v, found := judgeResizes(obs, want, done); found {
 		return v
 	}
+	if len(want.restarts) > 0 {
+		first := want.restarts[0]
+		return no(v1alpha1.ReasonRestartNeeded, "a larger limit is needed by %s, the first is %s with %s; a resize would restart the container, since its "+
+			"resizePolicy for memory is RestartContainer. Restart when it suits you: %s",
+			podsText(len(want.restarts)), first.pod.name, humanBytes(first.to), restartCommand(obs))
+	}
 	return judgeInjected(obs)
 }
 

@@ -262,6 +262,10 @@ func TestApplied(t *testing.T) {
 				return p
 			}(), resizing(corev1.PodResizeInProgress, corev1.PodReasonError, "cgroup")), applied{}, isNo(v1alpha1.ReasonResizeError, "(Error): cgroup"),
 		},
+		"a resize would restart the container": {
+			given{group: groupOf(4, 4, 4), pods: append(runningPodsOf(2, "4Gi"), runningPod(2, "1Gi", restartOnResize))}, applied{},
+			isNo(v1alpha1.ReasonRestartNeeded, "a larger limit is needed by one pod, the first is orders-2"),
+		},
 		"withdrawn": {withdrawnGiven(t), applied{}, isNo(v1alpha1.ReasonPodCreationRefused, "new pods get the template's 1Gi")},
 	}
 	for name, c := range cases {

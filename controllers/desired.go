@@ -35,7 +35,9 @@ type desired struct {
 	injection  *v1alpha1.PodInjectionSpec
 	withdrawn  string // the value of annotationWithdrawn on the injection
 	resizes    []resizeWanted
-	touches    []string // pods that have not been told of the generation
+	// restarts are limits that only a restart of the pod may raise: in place, the container would be restarted at once.
+	restarts []resizeWanted
+	touches  []string // pods that have not been told of the generation
 	// recheckAfter is when withdrawn memory is tried again; zero if there is none.
 	recheckAfter time.Duration
 }
@@ -70,7 +72,13 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	if want.held = holds(obs, p, want); want.held.found() {
 		return want
 	}
-	want.resizes = resizesWanted(obs, p, walls, settling(obs, lost))
+	for _, wanted := range resizesWanted(obs, p, walls, settling(obs, lost)) {
+		if wanted.pod.restartsOnResize {
+			want.restarts = append(want.restarts, wanted)
+		} else {
+			want.resizes = append(want.resizes, wanted)
+		}
+	}
 	newPods := want.limit
 	if walls.managed() && want.limit != walls.template {
 		if want.withdrawn = withdrawn(obs, want.limit, walls.template); want.withdrawn != "" {

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,6 @@ type podFacts struct {
 	resourceVersion string
 	node            string
 	addresses       []string
-	hostNetwork     bool
 	created         time.Time
 	// started is when the container began to run; as long as nothing is known of it, when the pod was created.
 	started time.Time
@@ -46,6 +46,8 @@ type podFacts struct {
 	// cpuBound: every container's CPU request equals its limit, so that an equal memory pair would make the pod Guaranteed.
 	cpuBound bool
 	resize   resizeState
+	// restartsOnResize: the container asks to be restarted when its memory is resized.
+	restartsOnResize bool
 
 	// lacksMemory: the scheduler finds no node with enough memory for it.
 	lacksMemory bool
@@ -89,7 +91,7 @@ func (p *podFacts) effectiveLimit() *resource.Quantity {
 func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podFacts {
 	facts := podFacts{
 		name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
-		node: pod.Spec.NodeName, hostNetwork: pod.Spec.HostNetwork,
+		node:    pod.Spec.NodeName,
 		created: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time,
 		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
 		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
@@ -110,6 +112,9 @@ func (p *podFacts) readContainer(pod *corev1.Pod, container string) {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == container {
 			p.limit, p.request = memoryOf(c.Resources.Limits), memoryOf(c.Resources.Requests)
+			p.restartsOnResize = slices.Contains(c.ResizePolicy, corev1.ContainerResizePolicy{
+				ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer,
+			})
 		}
 	}
 	for i := range pod.Status.ContainerStatuses {

@@ -22,6 +22,13 @@ func containerIs(state corev1.ContainerState) change[corev1.Pod] {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = state }
 }
 
+// restartOnResize makes the kubelet restart the container when its memory is resized.
+func restartOnResize(p *corev1.Pod) {
+	p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}, {ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
+	}
+}
+
 func runningSince(since time.Time) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}
 }
@@ -86,6 +93,12 @@ func TestReadPod(t *testing.T) {
 		},
 		"its container waits for its image, or to be started again": {
 			containerIs(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}), nil, func(f *podFacts) { f.down = true },
+		},
+		"a resize restarts its container": {restartOnResize, nil, func(f *podFacts) { f.restartsOnResize = true }},
+		"a resize of its CPU restarts its container": {
+			func(p *corev1.Pod) {
+				p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+			}, nil, func(*podFacts) {},
 		},
 		"its container has ended": {
 			containerIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), nil, func(f *podFacts) { f.down = true },

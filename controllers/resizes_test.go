@@ -319,6 +319,16 @@ func TestRollingUpdatesResizeNothing(t *testing.T) {
 }
 
 // TestALossRaisesTheSurvivors is the main job: who is left gets what the plan says for the next loss.
+func TestNoResizeRestartsAContainer(t *testing.T) {
+	p := passOf(t, given{group: groupOf(4, 4, 4), pods: append(runningPodsOf(2, "1Gi"), runningPod(2, "1Gi", restartOnResize))})
+	if got := p.resizes(); len(got) != 2 || got["orders-2"] != "" {
+		t.Errorf("resizes %v, want the two that restart nothing", got)
+	}
+	if len(p.want.restarts) != 1 || p.want.restarts[0].pod.name != "orders-2" {
+		t.Errorf("restarts needed: %+v, want that of orders-2", p.want.restarts)
+	}
+}
+
 func TestAContainerThatIsStartedAgainRaisesNothing(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
 	limit := g.injection.Spec.Memory.Limit.String()

@@ -119,7 +119,8 @@ const (
 	// ReasonInProgress: the kubelet is still carrying out a resize.
 	ReasonInProgress = "InProgress"
 
-	// ReasonRestartNeeded: pods run that were created before the injection; the message holds the command to restart them.
+	// ReasonRestartNeeded: pods run that were created before the injection, or whose container would be restarted by a resize; the
+	// message holds the command to restart them.
 	ReasonRestartNeeded = "RestartNeeded"
 
 	// ReasonResizeDeferred: the node has no room now; the kubelet will try again.
