@@ -3,10 +3,7 @@
 
 package memplan
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // group is an assignment made ready to be asked for loads: computed once, in time n log n of its tasks.
 type group struct {
@@ -19,10 +16,12 @@ type group struct {
 	total, stateful, unassigned int
 	// threads of all processes.
 	threads int
+	// warming says that some task has more copies than the standbys account for: a warm-up or a hand-over.
+	warming bool
 	// standIns says that some rows stand for processes whose tasks are not known.
 	standIns bool
-	// byThreads orders the rows by threads, most first.
-	byThreads []int
+	// byThreads has the threads of each row.
+	byThreads ranking
 }
 
 // row is one process.
@@ -35,6 +34,9 @@ type row struct {
 	// hosts is filled for each active task: how many processes have a copy of it.
 	hosts []int32
 }
+
+// size is the number of tasks of all roles that the process is known to have.
+func (r *row) size() int { return len(r.any) + r.loose }
 
 // taskKey is the index of a subtopology and a partition in one number that sorts.
 type taskKey uint64
@@ -55,11 +57,11 @@ func newGroup(w *Workload, a Assignment) *group {
 	}
 	g.count()
 	g.fill(len(a.Pods), len(a.Unmatched))
-	g.byThreads = make([]int, len(g.rows))
-	for i := range g.byThreads {
-		g.byThreads[i] = i
+	threads := make([]int, len(g.rows))
+	for i := range threads {
+		threads[i] = g.rows[i].threads
 	}
-	slices.SortFunc(g.byThreads, func(a, b int) int { return cmp.Compare(g.rows[b].threads, g.rows[a].threads) })
+	g.byThreads = rank(threads)
 	return g
 }
 
@@ -151,6 +153,7 @@ func (g *group) count() {
 	perSubtopology, assigned := make([]int, len(g.tasks)), 0
 	for i, k := range seen {
 		perSubtopology[k.subtopology()]++
+		g.warming = g.warming || int(copies[i]) > 1+clampCount(g.w.Standbys.Value)
 		if active[i] {
 			assigned++
 		}

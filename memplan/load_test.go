@@ -63,13 +63,34 @@ func TestLoadAfter(t *testing.T) {
 			w: standbys(streams(keyValueApp(12)), 1), a: Assignment{Pods: three(12)}, losses: 1,
 			want: onlyCap(1, 6, 12),
 		},
+		"streams: a standby goes to the least loaded of those that have no copy, so a small pod may have as many per thread as the second": {
+			w: standbys(streams(keyValueApp(12)), 1), losses: 2,
+			a: Assignment{Pods: []Pod{
+				activePod("a", 1, tasksOf(0, 1)), activePod("b", 5, tasksOf(1, 6)), activePod("c", 5, tasksOf(6, 10)), activePod("d", 3, tasksOf(10, 12)),
+			}},
+			want: onlyCap(1, 3, 12),
+		},
 		"streams: standbys that no survivor is left for do not count": {
 			w: standbys(streams(keyValueApp(12)), 2), a: Assignment{Pods: three(12)}, losses: 2,
 			want: onlyCap(1, 12, 12),
 		},
-		"classic: without directories that stay, orphans are dealt out evenly, and warm-ups come on top": {
+		"classic: own tasks stay, orphans come, and warm-ups come on top": {
 			w: keyValueApp(24), a: Assignment{Pods: three(24)}, losses: 1,
-			want: onlyCap(1, 16, 18), // 8 kept and 8 of the lost: old copies gave 16 with the real assignor
+			want: onlyCap(1, 8+8, 8+8+2),
+		},
+		"classic: while a pod has more than its share, twice as many tasks as warm-ups may return to old directories": {
+			w: keyValueApp(24), losses: 1,
+			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 6)), activePod("b", 1, tasksOf(6, 14)), activePod("c", 1, tasksOf(14, 24))}},
+			want: onlyCap(1, 6+10+4, 6+10+4+2),
+		},
+		"classic: and while a task warms up": {
+			w: with(keyValueApp(100), func(w *Workload) { w.WarmUps = Known(3, App) }), a: warming(evenlyNamed(keyValueApp(100), 10)), losses: 1,
+			want: onlyCap(1, 10+10+6, 10+10+6+3),
+		},
+		"classic: no more returns than what others run": {
+			w: keyValueApp(4), losses: 1,
+			a:    Assignment{Pods: []Pod{activePod("a", 1, nil), activePod("b", 1, tasksOf(0, 1)), activePod("c", 1, tasksOf(1, 4))}},
+			want: onlyCap(1, 4, 4),
 		},
 		"classic: without a loss the own tasks stay, and two more may warm up": {
 			w: keyValueApp(24), a: Assignment{Pods: three(24)},
@@ -77,25 +98,33 @@ func TestLoadAfter(t *testing.T) {
 		},
 		"classic: with persistent directories all orphans may have their best copy here": {
 			w: persistent(keyValueApp(24)), losses: 1,
-			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 1, tasksOf(2, 22)), activePod("c", 1, tasksOf(22, 24))}},
-			want: onlyCap(1, 22, 24),
-		},
-		"classic: a pod is not given what only it has": {
-			w: persistent(keyValueApp(24)), losses: 1,
-			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 19)), activePod("b", 1, tasksOf(19, 22)), activePod("c", 1, tasksOf(22, 24))}},
-			want: onlyCap(1, 22, 24),
+			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 1)), activePod("b", 1, tasksOf(1, 18)), activePod("c", 1, tasksOf(18, 24))}},
+			want: onlyCap(1, 1+17+4, 24),
 		},
 		"classic: without them the even share bounds the orphans": {
 			w: keyValueApp(24), losses: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 1, tasksOf(2, 22)), activePod("c", 1, tasksOf(22, 24))}},
-			want: onlyCap(1, 14, 16),
+			want: onlyCap(1, 2+12+4, 2+12+4+2),
 		},
 		"classic: a task with a standby elsewhere goes there": {
-			w: standbys(keyValueApp(4), 1), losses: 1,
+			w: standbys(keyValueApp(20), 1), losses: 1,
 			a: Assignment{Pods: []Pod{
-				activePod("a", 1, nil), {Name: "b", Threads: 1, Current: Tasks{Active: tasksOf(0, 4)}}, {Name: "c", Threads: 1, Current: Tasks{Standby: tasksOf(0, 4)}},
+				{Name: "a", Threads: 1, Current: Tasks{Standby: tasksOf(0, 1)}},
+				{Name: "b", Threads: 1, Current: Tasks{Active: tasksOf(0, 20)}}, {Name: "c", Threads: 1, Current: Tasks{Standby: tasksOf(1, 20)}},
 			}},
-			want: onlyCap(1, 2, 4),
+			want: onlyCap(1, 10, 20),
+		},
+		"classic: standbys come on top, dealt out among those that have none, and one for rounding": {
+			w: standbys(keyValueApp(100), 1), a: withStandbys(keyValueApp(100), 10),
+			want: onlyCap(1, 10+10, 10+12+1+2), // 12 is a ninth of the standbys
+		},
+		"classic: all copies of the lost pod may be made anew on one pod": {
+			w: standbys(keyValueApp(100), 1), a: withStandbys(keyValueApp(100), 10), losses: 1,
+			want: onlyCap(1, 20, 20+20+2),
+		},
+		"classic: and so may all standbys that are not there yet": {
+			w: standbys(keyValueApp(100), 1), a: evenlyNamed(keyValueApp(100), 2),
+			want: onlyCap(1, 50, 100),
 		},
 		"classic: what it holds as standby may become active": {
 			w: standbys(keyValueApp(6), 1), losses: 1,
@@ -115,8 +144,16 @@ func TestLoadAfter(t *testing.T) {
 			want: onlyCap(1, 4, 6),
 		},
 		"classic: what nobody runs yet may come on top of what stays": {
-			w: keyValueApp(12), a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 4)), activePod("b", 1, tasksOf(4, 9)), {Name: "c"}}},
-			want: onlyCap(1, 7, 9),
+			w: keyValueApp(12), a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 4)), activePod("b", 1, tasksOf(4, 9))}},
+			want: onlyCap(1, 4+3, 9),
+		},
+		"classic: when a pod joins, an even share may return to old directories": {
+			w: keyValueApp(24), a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 12)), activePod("b", 1, tasksOf(12, 24)), {Name: "c"}}},
+			want: onlyCap(1, 12+8, 12+8+2),
+		},
+		"classic: a pod without tasks may have come back with its directory, and take as many as any": {
+			w: keyValueApp(24), a: Assignment{Pods: []Pod{{Name: "a"}, activePod("b", 1, tasksOf(12, 24)), activePod("c", 1, tasksOf(0, 12))}},
+			want: onlyCap(1, 12+8, 12+8+2),
 		},
 		"both sides of a hand-over count in full": {
 			w:    streams(keyValueApp(4)),
@@ -126,7 +163,7 @@ func TestLoadAfter(t *testing.T) {
 		"where only the heaviest process is known, the others may be as heavy": {
 			w: keyValueApp(24), losses: 1,
 			a:    Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Unmatched: []Pod{activePod("process", 1, tasksOf(0, 9))}},
-			want: onlyCap(1, 18, 20),
+			want: onlyCap(1, 9+9+4, 24),
 		},
 		"where all processes are known but not their pods, each pod may be the heaviest": {
 			w:    streams(keyValueApp(12)),
@@ -200,6 +237,28 @@ func TestColdStartHasAllTasks(t *testing.T) {
 	}
 }
 
+// evenlyNamed is evenly with the first pod named as the tests of LoadAfter ask for it.
+func evenlyNamed(w Workload, pods int) Assignment {
+	a := evenly(w, pods, 1)
+	a.Pods[0].Name = "a"
+	return a
+}
+
+// warming has one task of the second pod warm up on the third.
+func warming(a Assignment) Assignment {
+	a.Pods[2].Current.WarmUp = a.Pods[1].Current.Active[:1]
+	return a
+}
+
+// withStandbys has each task's standby on the pod that follows its active one.
+func withStandbys(w Workload, pods int) Assignment {
+	a := evenlyNamed(w, pods)
+	for i := range a.Pods {
+		a.Pods[(i+1)%pods].Current.Standby = a.Pods[i].Current.Active
+	}
+	return a
+}
+
 // need that holds every loss can be told without the planner: the brute force below tries each set of lost pods.
 func TestSurvivesAgreesWithBruteForce(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
@@ -260,41 +319,62 @@ func holds(w Workload, a Assignment, policy Policy, limits map[string]Bytes, los
 
 // loadLosing states the rules of the load bounds anew, for one set of lost pods, groups without standbys and equal threads.
 func loadLosing(w Workload, a Assignment, i int, lost map[int]bool) Load {
-	observed := Observed(w, a, a.Pods[i].Name)
-	stateful, stateless := 0, 0
-	for _, s := range w.Subtopologies {
-		if s.Stateful() {
-			stateful += s.Tasks
-		} else {
-			stateless += s.Tasks
-		}
-	}
-	all, threads := stateful+stateless, w.Threads.Value
-	left := threads * (len(a.Pods) - len(lost))
-	active, total := threads*((all+left-1)/left), threads*((all+left-1)/left)
-	if w.Protocol.Value == Classic {
-		even := (all*threads + left - 1) / left
-		orphans := 0
-		for j := range lost {
-			for _, task := range union(a.Pods[j]) {
-				if w.StateDir.Persistent || copiesOf(a, task) <= len(lost) {
-					orphans++
-				}
+	load := Observed(w, a, a.Pods[i].Name)
+	active, total := worstLosing(w, a, i, lost)
+	if len(union(a.Pods[i])) == 0 && w.Protocol.Value == Classic {
+		for j := range a.Pods { // it may have come back with its directory
+			if !lost[j] && len(union(a.Pods[j])) > 0 {
+				otherActive, otherTotal := worstLosing(w, a, j, lost)
+				active, total = max(active, otherActive), max(total, otherTotal)
 			}
 		}
-		if !w.StateDir.Persistent {
-			orphans = min(orphans, even)
-		}
-		active = max(len(union(a.Pods[i]))+orphans, even)
-		total = active + min(w.WarmUps.Value, stateful)
 	}
-	load := Load{Threads: threads, Active: max(observed.Active, min(active, all)), Caps: observed.Caps}
-	load.Total = max(observed.Total, load.Active, min(total, all))
+	load.Active = max(load.Active, min(active, w.Tasks()))
+	load.Total = max(load.Total, min(total, w.Tasks()))
 	for s := range load.Caps {
 		load.Caps[s].Active = max(load.Caps[s].Active, min(load.Active, w.Subtopologies[s].Tasks))
 		load.Caps[s].Total = max(load.Caps[s].Total, min(load.Total, w.Subtopologies[s].Tasks))
 	}
 	return load
+}
+
+// worstLosing is the number of active tasks, and of all, that a pod with tasks may have.
+func worstLosing(w Workload, a Assignment, i int, lost map[int]bool) (active, total int) {
+	all, threads := w.Tasks(), w.Threads.Value
+	left := threads * (len(a.Pods) - len(lost))
+	if w.Protocol.Value == Streams {
+		quota := threads * ((all + left - 1) / left)
+		return quota, quota
+	}
+	even, own := (all*threads+left-1)/left, len(union(a.Pods[i]))
+	orphans, stateful, waiting, moving := 0, 0, false, false
+	for j := range a.Pods {
+		waiting = waiting || len(union(a.Pods[j])) == 0
+		moving = moving || len(union(a.Pods[j])) > (all+len(a.Pods)-1)/len(a.Pods)
+		for _, task := range union(a.Pods[j]) {
+			moving = moving || copiesOf(a, task) > 1
+			if lost[j] && (w.StateDir.Persistent || copiesOf(a, task) <= len(lost)) {
+				orphans++
+			}
+		}
+	}
+	for _, s := range w.Subtopologies {
+		if s.Stateful() {
+			stateful += s.Tasks
+		}
+	}
+	if !w.StateDir.Persistent {
+		orphans = min(orphans, even*max(len(lost), 1))
+	}
+	more := orphans
+	if waiting || moving && len(lost) > 0 {
+		more += min(2*w.WarmUps.Value, stateful, even, all-own)
+	}
+	if waiting {
+		more = max(more, even)
+	}
+	active = max(own+more, even)
+	return active, active + min(w.WarmUps.Value, stateful)
 }
 
 // union are the active tasks of both sides of a hand-over.

@@ -23,7 +23,6 @@ import org.apache.kafka.streams.processor.assignment.TaskInfo;
 import org.apache.kafka.streams.processor.assignment.TaskTopicPartition;
 import org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor;
 import org.apache.kafka.streams.processor.internals.assignment.DefaultKafkaStreamsState;
-import org.apache.kafka.streams.processor.internals.assignment.DefaultTaskInfo;
 import org.apache.kafka.streams.processor.internals.assignment.DefaultTaskTopicPartition;
 
 /** The sticky assignor of the classic protocol (task.assignor.class). */
@@ -99,7 +98,7 @@ final class ClassicSticky implements Assignor {
         partitions.add(partition("changelog-", task, false));
       }
       Set<String> stores = group.app.stateful(task) ? Set.of("store-" + task.subtopology()) : Set.of();
-      return new DefaultTaskInfo(task, group.app.stateful(task), stores, partitions);
+      return new Info(task, group.app.stateful(task), stores, partitions);
     }
 
     private static TaskTopicPartition partition(String prefix, TaskId task, boolean source) {
@@ -107,4 +106,8 @@ final class ClassicSticky implements Assignor {
       return new DefaultTaskTopicPartition(partition, source, !source, () -> {});
     }
   }
+
+  /** A task. The assignor keeps tasks in hash sets, so it decides the same each time only where equal tasks have equal hashes. */
+  private record Info(TaskId id, boolean isStateful, Set<String> stateStoreNames, Set<TaskTopicPartition> topicPartitions)
+      implements TaskInfo {}
 }
