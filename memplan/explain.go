@@ -75,8 +75,9 @@ func enough(left, need Bytes) string {
 
 // explainLines writes the lines of both pools as a table.
 func (p Plan) explainLines(b *strings.Builder) {
+	width := p.nameWidth()
 	row := func(pool, name, bound, expected, from, how string) {
-		text := fmt.Sprintf("%-7s %-26s %10s %10s  %-9s %s", pool, name, bound, expected, from, how)
+		text := fmt.Sprintf("%-7s %-*s %10s %10s  %-9s %s", pool, width, name, bound, expected, from, how)
 		b.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
 	row("POOL", "LINE", "BOUND", "EXPECTED", "FROM", "HOW")
@@ -94,6 +95,15 @@ func (p Plan) explainLines(b *strings.Builder) {
 	row("", "total", short(p.Bound), short(p.Expected), "", "heap + native")
 	row("", "headroom", short(p.Headroom), "", "", "")
 	row("", "limit", short(p.Limit), "", "", "")
+}
+
+// nameWidth is the width of the column of names.
+func (p Plan) nameWidth() int {
+	width := 26
+	for _, l := range p.Lines {
+		width = max(width, len(l.Name))
+	}
+	return width
 }
 
 // how is the formula of a line with its numbers.

@@ -30,6 +30,7 @@ func explained(t *testing.T) map[string]Plan {
 	fixed := with(keyValueApp(4), flags(t, "-Xmx64m"))
 	hopeless := with(keyValueApp(4), flags(t, "-XX:MaxRAMPercentage=95"))
 	leaking := with(keyValueApp(4), version(4, 1, 0), codec(Zstd, 3), writing(100))
+	tight := derivable()
 	planner := NewJVM()
 	planner.HeapMode = HeapPlanned
 	return map[string]Plan{
@@ -39,6 +40,8 @@ func explained(t *testing.T) map[string]Plan {
 		"heap-too-small":          PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
 		"no-limit-holds":          PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
 		"leaking-version":         PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),
+		"derived-when-tight":      PlanFor(tight, onlyCap(2, 8, 8), policy, Need(tight, onlyCap(2, 8, 8), policy)+24*MiB),
+		"two-clients-of-one-jvm":  PlanFor(beside(keyValueApp(4), "billing", onlyCap(2, 6, 6)), onlyCap(1, 4, 4), policy, 4*GiB),
 		"bootstrap":               Bootstrap(planner, policy, 1*GiB),
 	}
 }
@@ -59,10 +62,11 @@ func TestExplainShowsTheLargestLinesFirstInEachPool(t *testing.T) {
 		}
 		last, pool := Bytes(0), ""
 		for row := range strings.Lines(plan.Explain()) {
-			if len(row) < 34 {
+			end := 8 + plan.nameWidth()
+			if len(row) < end {
 				continue
 			}
-			key := strings.TrimSpace(row[:7]) + " " + strings.TrimSpace(row[8:34])
+			key := strings.TrimSpace(row[:7]) + " " + strings.TrimSpace(row[8:end])
 			bound, ok := bounds[key]
 			if !ok {
 				continue

@@ -3,6 +3,8 @@
 
 package memplan
 
+import "slices"
+
 // newestVersion is the newest version of Kafka Streams whose memory the planner knows.
 var newestVersion = Version{Major: 4, Minor: 4}
 
@@ -23,6 +25,8 @@ const (
 	splitStreamsClosed feature = iota
 	// zstdBuffered: ZstdCompression puts 16 KiB before the output array and takes that from a pool (KAFKA-10470, apache/kafka #9499).
 	zstdBuffered
+	// outerJoinList: the store that both sides of an outer join share is a list; in 3.0 it was a window store (KAFKA-10847).
+	outerJoinList
 	// stateUpdater: a thread of its own restores and reads changelogs (__state.updater.enabled__, on by default).
 	stateUpdater
 	// fetchSkipsBuffered: a broker is not asked while partitions of it are buffered (KAFKA-17182).
@@ -46,6 +50,7 @@ const (
 var since = [...]Version{
 	splitStreamsClosed:  {2, 6, 0},
 	zstdBuffered:        {2, 8, 0},
+	outerJoinList:       {3, 1, 0},
 	stateUpdater:        {3, 8, 0},
 	fetchSkipsBuffered:  {4, 0, 0},
 	eosV1Gone:           {4, 0, 0},
@@ -61,6 +66,25 @@ func (p *planner) has(f feature) bool { return hasFeature(p.version, f) }
 
 // hasFeature says whether a version has a feature.
 func hasFeature(v Version, f feature) bool { return !before(v, since[f]) }
+
+// asIn is a workload as a version runs it: where the shared store of outer joins is a window store, it has segments.
+func (w *Workload) asIn(v Version) *Workload {
+	if hasFeature(v, outerJoinList) {
+		return w
+	}
+	changed := *w
+	changed.Subtopologies = slices.Clone(w.Subtopologies)
+	for i := range changed.Subtopologies {
+		stores := slices.Clone(changed.Subtopologies[i].Stores)
+		for j := range stores {
+			if stores[j].Kind == OuterJoinList {
+				stores[j].Kind = JoinWindow
+			}
+		}
+		changed.Subtopologies[i].Stores = stores
+	}
+	return &changed
+}
 
 // leak is memory that some versions lose, or let grow without bound. It is never sized for: no limit is large enough.
 type leak struct {

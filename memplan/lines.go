@@ -38,6 +38,7 @@ func newPlanner(w *Workload, load Load, policy Policy) *planner {
 	for i := range w.Others {
 		p.join(&w.Others[i])
 	}
+	p.compactions()
 	p.application()
 	p.process()
 	return p
@@ -45,7 +46,8 @@ func newPlanner(w *Workload, load Load, policy Policy) *planner {
 
 // newClient computes the lines of one KafkaStreams client.
 func newClient(w *Workload, load Load, policy Policy) *planner {
-	p := &planner{w: w, load: saneLoad(load, len(w.Subtopologies)), policy: sanePolicy(policy), version: effectiveVersion(w.Version)}
+	p := &planner{load: saneLoad(load, len(w.Subtopologies)), policy: sanePolicy(policy), version: effectiveVersion(w.Version)}
+	p.w = w.asIn(p.version)
 	p.lines = make([]Line, 0, 40)
 	p.scratch = make([]share, 0, len(w.Subtopologies))
 	p.totals = p.rocksTotals()

@@ -38,7 +38,7 @@ func TestClientsOfOneJVMAddUp(t *testing.T) {
 			t.Errorf("%s of two clients is %v, want %v", region, got, want)
 		}
 	}
-	for _, region := range []Region{RegionMetaspace, RegionCodeCache, RegionCompiler, RegionApplicationHeap, RegionCollector, RegionKernel, RegionPageCache} {
+	for _, region := range []Region{RegionMetaspace, RegionCodeCache, RegionCompiler, RegionCompaction, RegionApplicationHeap, RegionCollector, RegionKernel, RegionPageCache} {
 		if got, want := two.sumOf(region), one.sumOf(region); got != want {
 			t.Errorf("%s of the process is %v with two clients, want %v", region, got, want)
 		}

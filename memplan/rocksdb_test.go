@@ -56,6 +56,18 @@ func TestAnOuterStreamJoinOpensSevenInstances(t *testing.T) {
 	}
 }
 
+func TestTheSharedStoreOfAnOuterJoinWasAWindowStoreIn30(t *testing.T) {
+	for v, want := range map[Version]Bytes{{3, 0, 2}: 9, {3, 1, 0}: 7} {
+		w := with(keyValueApp(4), version(v.Major, v.Minor, v.Patch))
+		side := Store{Kind: JoinWindow, RetentionMs: Known(int64(60*minuteMs), Spec)}
+		w.Subtopologies[0].Stores = []Store{side, side, {Kind: OuterJoinList, RetentionMs: side.RetentionMs}}
+		requireBytes(t, "block caches of a task in "+v.String(), PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), GiB).line(RegionBlockCache).Bound, want*50*MiB)
+		if w.Subtopologies[0].Stores[2].Kind != OuterJoinList {
+			t.Errorf("%v: the plan changed the workload that it was given", v)
+		}
+	}
+}
+
 func TestStoreLinesAsShipped(t *testing.T) {
 	load := onlyCap(1, 4, 6)
 	store := func(s ...Store) func(*Workload) { return func(w *Workload) { w.Subtopologies[0].Stores = s } }

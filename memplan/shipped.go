@@ -36,11 +36,17 @@ func (p *planner) storesAsShipped(t rocksTotals) {
 	p.add(memtables)
 	p.add(readers)
 	p.add(p.fragmentation(caches.Bound.Add(memtables.Bound).Add(readers.Bound)))
-	if p.has(compactionReadahead) {
-		jobs := int64(max(p.w.JVM.CPUs.Value, 2))
-		p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
-			"background jobs x 4 files x 2 MiB"))
+}
+
+// compactions adds what compactions read ahead, outside of any cache. The background threads are those of the process, however many
+// instances there are (measured); a bounded process has it in its rule for the cache.
+func (p *planner) compactions() {
+	if p.w.Bounded || p.totals.instances == 0 || !p.has(compactionReadahead) {
+		return
 	}
+	jobs := int64(max(p.w.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
+	p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
+		"background jobs x 4 files x 2 MiB"))
 }
 
 // blockCaches is the line of the block caches: one an instance, or the one that the application's own setter shares, with what it takes
