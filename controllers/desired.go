@@ -56,15 +56,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		return want
 	}
 	walls := envelopeOf(obs)
-	want.limit = walls.template
-	if walls.managed() {
-		want.limit, want.capped = walls.clamp(p.need)
-		if settling(obs, lost) && obs.injection.Spec.Memory.Limit != nil {
-			if kept := max(walls.template, obs.injection.Spec.Memory.Limit.Value()); p.needNow <= kept { // else what runs already comes first
-				want.limit = kept
-			}
-		}
-	}
+	want.chooseLimit(obs, lost, p, walls)
 	want.typical = p.under(want.limit)
 	if effectiveMode(obs.app) != v1alpha1.ModeEnforce {
 		return want
@@ -72,13 +64,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	if want.held = holds(obs, p, want); want.held.found() {
 		return want
 	}
-	for _, wanted := range resizesWanted(obs, p, walls, settling(obs, lost)) {
-		if wanted.pod.restartsOnResize {
-			want.restarts = append(want.restarts, wanted)
-		} else {
-			want.resizes = append(want.resizes, wanted)
-		}
-	}
+	want.chooseResizes(resizesWanted(obs, p, walls, settling(obs, lost)))
 	newPods := want.limit
 	if walls.managed() && want.limit != walls.template {
 		if want.withdrawn = withdrawn(obs, want.limit, walls.template); want.withdrawn != "" {
@@ -100,6 +86,32 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		}
 	}
 	return want
+}
+
+// chooseLimit says what a new pod gets. While pods come back it stays as it is, unless what runs already needs more.
+func (want *desired) chooseLimit(obs *observation, lost losses, p *planning, walls envelope) {
+	want.limit = walls.template
+	if !walls.managed() {
+		return
+	}
+	want.limit, want.capped = walls.clamp(p.need)
+	if !settling(obs, lost) || obs.injection.Spec.Memory.Limit == nil {
+		return
+	}
+	if kept := max(walls.template, obs.injection.Spec.Memory.Limit.Value()); p.needNow <= kept {
+		want.limit = kept
+	}
+}
+
+// chooseResizes tells the limits that can be raised in place from those for which the container would be restarted.
+func (want *desired) chooseResizes(all []resizeWanted) {
+	for _, wanted := range all {
+		if wanted.pod.restartsOnResize {
+			want.restarts = append(want.restarts, wanted)
+		} else {
+			want.resizes = append(want.resizes, wanted)
+		}
+	}
 }
 
 func effectiveMode(app *v1alpha1.StreamApp) v1alpha1.Mode {
