@@ -67,6 +67,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("streamweir", flag.ContinueOnError)
 	logging := textlogger.NewConfig()
 	logging.AddFlags(flags)
+	flags.Lookup("v").Usage = "How much is logged: 1 adds every write, larger numbers add what the libraries do."
 	o := addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
