@@ -103,10 +103,12 @@ func (b *bounds) worst(r *row, i int) (active, total int) {
 }
 
 // streams is the bound of the streams protocol: the broker's sticky assignor has a quota for each member, that is each thread, so
-// pods that start one by one can stay at 10, 5 and 5 of 20 (tried with the assignor of 4.4.0). It has no warm-ups. A standby whose
-// former hosts are over the quota goes to the least loaded process that has no copy of the task. At most as many processes as there are
-// standbys have one, so all but the largest of these have as much: 4 pods of 5, 1, 5 and 3 threads with 12 tasks and one standby each
-// come to 12 tasks on the pod of one thread after two losses.
+// pods that start one by one can stay at 10, 5 and 5 of 20 (tried with the assignor of 4.4.0). It has no warm-ups.
+//
+// A standby whose former hosts have filled their quota goes to the least loaded process that has no copy of the task. Only as many
+// processes have one as there are standbys, so a process takes no more of them than makes it as loaded as all but that many others: they
+// are left out of the share as if they were lost, the largest first. So the pod of one thread among 5, 1, 5 and 3 has all 12 tasks with
+// one standby each after two losses.
 func (b *bounds) streams(r *row, i int) (active, total int) {
 	tasks := min(b.g.total+min(b.standbys*b.g.stateful, maxCount), maxCount)
 	return r.threads * ceilDiv(b.g.total, b.threadsLeft(i, b.losses)), r.threads * ceilDiv(tasks, b.threadsLeft(i, b.losses+b.standbys))

@@ -37,8 +37,9 @@ func Observed(w Workload, a Assignment, pod string) Load {
 	return load
 }
 
-// LoadAfter bounds the load of a pod after any losses other pods are lost, whatever the assignor does. The bound depends on the
-// protocol; it is never below what the pod runs now. A pod that is not in the assignment gets an empty load.
+// LoadAfter bounds the load of a pod after any losses other pods are lost, together or one soon after the other, whatever the assignor
+// does. The bound depends on the protocol; it is never below what the pod runs now. It holds until the group assigns its tasks anew for
+// another reason, as when a pod joins: then ask again. A pod that is not in the assignment gets an empty load.
 func LoadAfter(w Workload, a Assignment, pod string, losses int) Load {
 	g := newGroup(&w, a)
 	i := g.find(a, pod)

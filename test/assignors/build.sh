@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds the harness that runs Kafka's task assignors with Maven, and prints the folder that holds it: classes/ (ours) and
-# lib/ (Kafka Streams 4.4.0, the broker's group coordinator and what they need, about 90 MiB).
+# lib/ (Kafka Streams 4.4.0, the broker's group coordinator and what they need, about 100 MiB).
 # The folder is in the cache outside the checkout, named by a hash of the sources. Progress goes to standard error.
 # Exit code 69: a tool is missing.
 set -euo pipefail
