@@ -165,6 +165,14 @@ func TestLoadAfter(t *testing.T) {
 			a:    Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Unmatched: []Pod{activePod("process", 1, tasksOf(0, 9))}},
 			want: onlyCap(1, 9+9+4, 24),
 		},
+		"what the others hold is not missing where only the heaviest process is known": {
+			w: standbys(keyValueApp(100), 1), losses: 1,
+			a: Assignment{
+				Pods:      evenlyNamed(Workload{}, 10).Pods,
+				Unmatched: []Pod{{Name: "process", Threads: 1, Current: Tasks{Active: tasksOf(0, 10), Standby: tasksOf(10, 20)}}},
+			},
+			want: onlyCap(1, 10+10+10+4, 34+13+1+2),
+		},
 		"where all processes are known but not their pods, each pod may be the heaviest": {
 			w:    streams(keyValueApp(12)),
 			a:    Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}}, Unmatched: []Pod{activePod("p", 1, tasksOf(0, 8)), activePod("q", 1, tasksOf(8, 12))}},
