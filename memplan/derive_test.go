@@ -71,6 +71,25 @@ func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 	}
 }
 
+func TestNeedAtDefaults(t *testing.T) {
+	forSeeds(t, func(t *testing.T, g generator) {
+		w := g.workload()
+		load, policy := g.load(w), g.policy()
+		plan := PlanFor(w, load, policy, g.anyLimit())
+		if plan.NeedAtDefaults < plan.Need {
+			t.Fatalf("need at defaults %v, need %v", plan.NeedAtDefaults, plan.Need)
+		}
+		if plan.NeedAtDefaults == MaxBytes || !newPlanner(&w, load, policy).limits().at(plan.NeedAtDefaults).fits() {
+			return // no limit holds, or a heap that no limit cures
+		}
+		for name, value := range derivedValues(PlanFor(w, load, policy, plan.NeedAtDefaults)) {
+			if name != recordCacheName(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
+				t.Errorf("%s is lowered to %d under %v, which holds the defaults", name, value, plan.NeedAtDefaults)
+			}
+		}
+	})
+}
+
 func TestFetchSizesGoFirst(t *testing.T) {
 	w, load, policy := derivable(), onlyCap(4, 8, 8), DefaultPolicy()
 	w.Subtopologies[0].InputPartitions = 20

@@ -49,6 +49,9 @@ func (p Plan) explainVerdict(b *strings.Builder) {
 	if p.Need < MaxBytes {
 		need = "needs a limit of " + short(p.Need)
 	}
+	if p.NeedAtDefaults > p.Need && p.NeedAtDefaults < MaxBytes {
+		need += ", or of " + short(p.NeedAtDefaults) + " with no config lowered"
+	}
 	verdict := map[Verdict]string{Fits: "fits", LimitTooSmall: "does not fit", HeapTooSmall: "the heap is too small"}[p.Verdict]
 	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, need)
 	fmt.Fprintf(b, "load: at most %d active tasks, at most %d of all roles; stream threads: %d\n\n", p.Load.Active, p.Load.Total, p.Load.Threads)

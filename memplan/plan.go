@@ -101,6 +101,9 @@ type Plan struct {
 	Bound, Expected Bytes
 	// Need is the smallest limit that holds the load: not below Limit when the plan does not fit, and MaxBytes if no limit holds.
 	Need Bytes
+	// NeedAtDefaults is the smallest limit that holds the load with no config lowered for it. It is larger than Need only where the plan
+	// may choose configs: in between, it trades throughput for memory. As with Need, no limit cures a heap that the application fixed.
+	NeedAtDefaults Bytes
 	// Collector is the collector that this plan counts.
 	Collector Collector
 	// Load is the load that was planned for.
@@ -137,6 +140,10 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 	plan.Need = least.need(0)
 	if plan.Verdict == LimitTooSmall && plan.Need <= limit {
 		plan.Need = least.need(limit)
+	}
+	plan.NeedAtDefaults = plan.Need
+	if w.derives() {
+		plan.NeedAtDefaults = max(plan.Need, newPlanner(&w, load, policy).limits().need(0))
 	}
 	p.limitLines(r)
 	plan.Lines = byPool(p.lines)
