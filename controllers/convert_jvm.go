@@ -103,6 +103,7 @@ func withHeapInForce(obs *observation, w memplan.Workload) memplan.Workload {
 
 // withoutPlan is the workload as a pod runs it that was created before the plan was injected: its heap is the JVM's own choice.
 func withoutPlan(obs *observation, w memplan.Workload) memplan.Workload {
+	w.Bounded = false
 	if w.JVM.HeapMode == memplan.HeapPlanned {
 		w.JVM.HeapMode = memplan.HeapPercent
 		w.JVM.MaxHeap = memplan.Fact[memplan.Bytes]{}

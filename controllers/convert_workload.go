@@ -29,7 +29,8 @@ func workloadOf(obs *observation) (memplan.Workload, []string) {
 	propertiesErr := w.ApplyProperties(properties)
 	applySpec(&w, streams)
 	applyGroup(&w, group)
-	applyTopology(&w, streams, group)
+	applyTopology(&w, streams, group, obs.topology)
+	w.Bounded = obs.bounded
 	jvm, jvmErr := jvmOf(obs)
 	w.JVM = jvm
 	w.Allocator = allocatorOf(obs)
@@ -149,18 +150,26 @@ func applyGroup(w *memplan.Workload, group *assignment.Group) {
 	}
 }
 
-// applyTopology gives the workload its subtopologies and stores. The broker knows them best; the spec fills in what it cannot see.
-func applyTopology(w *memplan.Workload, streams *v1alpha1.StreamsSpec, group *assignment.Group) {
-	if group != nil {
+// applyTopology gives the workload its subtopologies and stores. The broker knows them best, then the topology's own description; the
+// spec fills in what they do not show.
+func applyTopology(w *memplan.Workload, streams *v1alpha1.StreamsSpec, group *assignment.Group, described *describedTopology) {
+	switch {
+	case group != nil:
 		for _, s := range group.Subtopologies {
 			w.Subtopologies = append(w.Subtopologies, subtopologyOf(s))
 		}
 		for _, name := range group.GlobalStores {
 			w.GlobalStores = append(w.GlobalStores, memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue})
 		}
+	case described != nil:
+		w.GlobalStores = slices.Clone(described.pieces.GlobalStores)
+		for _, s := range described.pieces.Subtopologies {
+			s.Stores = slices.Clone(s.Stores)
+			w.Subtopologies = append(w.Subtopologies, s)
+		}
 	}
 	for i := range streams.Subtopologies {
-		applySubtopology(w, &streams.Subtopologies[i], group != nil)
+		applySubtopology(w, &streams.Subtopologies[i], group != nil || described != nil)
 	}
 	for i := range streams.Stores {
 		applyStore(w, &streams.Stores[i])
@@ -207,13 +216,13 @@ func storeOf(c assignment.Changelog) memplan.Store {
 	return store
 }
 
-// applySubtopology adds to a subtopology what the broker does not show of it. Where no broker was asked the spec defines it.
-func applySubtopology(w *memplan.Workload, s *v1alpha1.Subtopology, groupKnown bool) {
+// applySubtopology adds to a subtopology what no other source shows of it. Where there is no other source the spec defines it.
+func applySubtopology(w *memplan.Workload, s *v1alpha1.Subtopology, known bool) {
 	id := strconv.Itoa(int(*s.ID))
 	i := slices.IndexFunc(w.Subtopologies, func(known memplan.Subtopology) bool { return known.ID == id })
 	if i < 0 {
-		if groupKnown {
-			return // the group has no such tasks, whatever the spec says
+		if known {
+			return // the application has no such tasks, whatever the spec says
 		}
 		w.Subtopologies = append(w.Subtopologies, memplan.Subtopology{ID: id, Tasks: int(s.Tasks), InputPartitions: 1})
 		i = len(w.Subtopologies) - 1

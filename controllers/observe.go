@@ -41,6 +41,11 @@ type observation struct {
 	injection     *v1alpha1.PodInjection
 
 	group groupFacts
+
+	// topology is what the description of the topology gives, where somebody has one; nil in the operator, which asks the group.
+	topology *describedTopology
+	// bounded: the shared cache of RocksDB is in force in processes that have the plan.
+	bounded bool
 }
 
 // groupFacts is what a pass knows of the application's Kafka group.
@@ -61,6 +66,21 @@ func (f fault) found() bool { return f.reason != "" }
 // observe reads the world for one StreamApp.
 func (r *StreamAppReconciler) observe(ctx context.Context, app *v1alpha1.StreamApp) (*observation, error) {
 	obs := &observation{app: app, now: r.Clock.Now()}
+	if err := (observer{Reader: r.Client, source: r.APIReader}).observe(ctx, obs); err != nil {
+		return nil, err
+	}
+	r.observeGroup(obs)
+	return obs, nil
+}
+
+// observer reads objects of Kubernetes: what has an index from a cache, the rest at the source.
+type observer struct {
+	client.Reader
+	source client.Reader
+}
+
+// observe reads everything but the group.
+func (r observer) observe(ctx context.Context, obs *observation) error {
 	steps := []struct {
 		name string
 		read func(context.Context, *observation) error
@@ -74,15 +94,14 @@ func (r *StreamAppReconciler) observe(ctx context.Context, app *v1alpha1.StreamA
 	}
 	for _, step := range steps {
 		if err := step.read(ctx, obs); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", step.name, err)
+			return fmt.Errorf("reading %s: %w", step.name, err)
 		}
 	}
-	r.observeGroup(obs)
-	return obs, nil
+	return nil
 }
 
 // observeRival finds the StreamApp that was first to name the workload. Of two made in the same second the name decides.
-func (r *StreamAppReconciler) observeRival(ctx context.Context, obs *observation) error {
+func (r observer) observeRival(ctx context.Context, obs *observation) error {
 	target := obs.app.Spec.TargetRef
 	var same v1alpha1.StreamAppList
 	if err := r.List(ctx, &same, client.InNamespace(obs.app.Namespace),
@@ -98,7 +117,7 @@ func (r *StreamAppReconciler) observeRival(ctx context.Context, obs *observation
 	return nil
 }
 
-func (r *StreamAppReconciler) observeWorkload(ctx context.Context, obs *observation) error {
+func (r observer) observeWorkload(ctx context.Context, obs *observation) error {
 	target := obs.app.Spec.TargetRef
 	key := client.ObjectKey{Namespace: obs.app.Namespace, Name: target.Name}
 	switch target.Kind {
@@ -128,13 +147,13 @@ func optionsVariable(app *v1alpha1.StreamApp) v1alpha1.OptionsVariable {
 
 // observeInherited looks the options variable up in the ConfigMaps that the container takes its environment from. The last one that
 // has it counts. Secrets cannot be read: the user has to say what is in them.
-func (r *StreamAppReconciler) observeInherited(ctx context.Context, obs *observation) error {
+func (r observer) observeInherited(ctx context.Context, obs *observation) error {
 	if obs.container == nil {
 		return nil
 	}
 	for _, from := range obs.container.options.configMaps {
 		var configMap corev1.ConfigMap
-		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: obs.app.Namespace, Name: from.name}, &configMap)
+		err := r.source.Get(ctx, client.ObjectKey{Namespace: obs.app.Namespace, Name: from.name}, &configMap)
 		if apierrors.IsNotFound(err) {
 			continue // optional, or the pods do not start; neither is ours to say
 		}
@@ -148,7 +167,7 @@ func (r *StreamAppReconciler) observeInherited(ctx context.Context, obs *observa
 	return nil
 }
 
-func (r *StreamAppReconciler) observePods(ctx context.Context, obs *observation) error {
+func (r observer) observePods(ctx context.Context, obs *observation) error {
 	if obs.workload == nil || obs.container == nil {
 		return nil
 	}
@@ -180,7 +199,7 @@ func (r *StreamAppReconciler) observePods(ctx context.Context, obs *observation)
 	return nil
 }
 
-func (r *StreamAppReconciler) observeNamespace(ctx context.Context, obs *observation) error {
+func (r observer) observeNamespace(ctx context.Context, obs *observation) error {
 	if obs.container == nil || obs.container.limit == nil {
 		return nil
 	}
@@ -196,7 +215,7 @@ func (r *StreamAppReconciler) observeNamespace(ctx context.Context, obs *observa
 	return nil
 }
 
-func (r *StreamAppReconciler) observeOwn(ctx context.Context, obs *observation) error {
+func (r observer) observeOwn(ctx context.Context, obs *observation) error {
 	var configMap corev1.ConfigMap
 	key := client.ObjectKey{Namespace: obs.app.Namespace, Name: planConfigMapName(obs.app.Name)}
 	if err := r.Get(ctx, key, &configMap); client.IgnoreNotFound(err) != nil {
@@ -224,16 +243,21 @@ func (r *StreamAppReconciler) observeGroup(obs *observation) {
 	group.asked = true
 	r.Groups.Track(key, group.ref)
 	group.latest = r.Groups.Latest(group.ref)
-	if group.latest.Group == nil {
+	obs.matchGroup()
+}
+
+// matchGroup finds the pods that the processes of the group run in.
+func (o *observation) matchGroup() {
+	if o.group.latest.Group == nil {
 		return
 	}
 	var pods []assignment.Pod
-	for i := range obs.pods {
-		if p := &obs.pods[i]; p.running() {
+	for i := range o.pods {
+		if p := &o.pods[i]; p.running() {
 			pods = append(pods, assignment.Pod{Name: p.name, Addresses: p.addresses})
 		}
 	}
-	group.match = assignment.Match(group.latest.Group.Processes, pods)
+	o.group.match = assignment.Match(o.group.latest.Group.Processes, pods)
 }
 
 // groupRef names the group that the StreamApp means, or says why it cannot be asked.

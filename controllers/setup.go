@@ -66,21 +66,30 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 		Complete(r)
 }
 
-func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexPodWorkload, func(object client.Object) []string {
-		return nonEmpty(workloadOfPod(object.(*corev1.Pod)))
-	}); err != nil {
-		return err
-	}
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexPodNode, func(object client.Object) []string {
-		return nonEmpty(object.(*corev1.Pod).Spec.NodeName)
-	}); err != nil {
-		return err
-	}
-	return indexer.IndexField(ctx, &v1alpha1.StreamApp{}, indexStreamAppTarget, func(object client.Object) []string {
+// index is a query that the cache answers: the values of a field that an object has.
+type index struct {
+	object client.Object
+	field  string
+	values func(client.Object) []string
+}
+
+// indexes are all of them.
+var indexes = []index{
+	{&corev1.Pod{}, indexPodWorkload, func(object client.Object) []string { return nonEmpty(workloadOfPod(object.(*corev1.Pod))) }},
+	{&corev1.Pod{}, indexPodNode, func(object client.Object) []string { return nonEmpty(object.(*corev1.Pod).Spec.NodeName) }},
+	{&v1alpha1.StreamApp{}, indexStreamAppTarget, func(object client.Object) []string {
 		target := object.(*v1alpha1.StreamApp).Spec.TargetRef
 		return []string{workloadKey(target.Kind, target.Name)}
-	})
+	}},
+}
+
+func setupIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range indexes {
+		if err := indexer.IndexField(ctx, i.object, i.field, i.values); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func nonEmpty(value string) []string {
