@@ -1,0 +1,214 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// call runs a command line in the folder of the test data.
+func call(t *testing.T, line string, in string) (code int, out, errOut string) {
+	t.Helper()
+	t.Chdir("testdata")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var stdout, stderr bytes.Buffer
+	code = run(t.Context(), strings.Fields(line), strings.NewReader(in), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+const ordersTopology = " --topology orders.topology.txt --partitions orders=12,counts=12"
+
+// The lines are those of the README.
+func TestManifestsOfTheFieldAreExplainedWithOneCommand(t *testing.T) {
+	for line, want := range map[string][]string{
+		"explain -f raw-spans-grouper.yaml --properties raw-spans-grouper.properties": {
+			"StatefulSet default/raw-spans-grouper: 2 pods, 8 tasks", "4 x 128 MiB: producers x buffer.memory", "pinned", "MaxDirectMemorySize is 128 MiB",
+		},
+		"explain -f streams-app.yaml --topology streams-app.topology.txt --partitions input=4,output=4": {
+			"Deployment default/streams-app: 1 pod, 4 tasks", "A new pod gets 2G ", "its name does not tell whether it has windows",
+		},
+		"explain -f timeseries-aggregator.yaml --properties timeseries-aggregator.properties": {
+			"Deployment haystack-apps/timeseries-aggregator: 1 pod, 8 tasks", "heap of the JVM              1024 MiB",
+		},
+	} {
+		t.Run(strings.Fields(line)[2], func(t *testing.T) {
+			code, out, errOut := call(t, line, "")
+			if code != exitDoesNotFit || errOut != "" {
+				t.Errorf("exit code %d, %s", code, errOut)
+			}
+			for _, text := range want {
+				if !strings.Contains(out, text) {
+					t.Errorf("no %q in\n%s", text, out)
+				}
+			}
+		})
+	}
+}
+
+func TestExitCodesGateAPipeline(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line, want string
+		code       int
+	}{
+		"it fits":               {"simulate -f orders.yaml --limit 4Gi" + ordersTopology, "It fits: it survives the loss of", exitFits},
+		"it does not":           {"explain -f orders.yaml --properties orders.properties" + ordersTopology, "raise the limit of container app to", exitDoesNotFit},
+		"bounded it fits":       {"render -f orders.yaml" + ordersTopology, "new LRUCache(", exitFits},
+		"bounded it does not":   {"render -f orders.yaml --properties tight.properties" + ordersTopology, "it does not fit: ", exitDoesNotFit},
+		"no such file":          {"explain -f none.yaml", "none.yaml", exitNoAnswer},
+		"no tasks":              {"explain -f orders.yaml", "it is not known which tasks there are", exitNoAnswer},
+		"no cluster":            {"explain orders", "or give manifests with -f", exitNoAnswer},
+		"nothing to explain":    {"explain", "name a StreamApp or a workload", exitNoAnswer},
+		"nothing to simulate":   {"simulate -f orders.yaml", "say what is to be different", exitNoAnswer},
+		"no unit":               {"simulate -f orders.yaml --limit 2GB", "such as 2Gi", exitNoAnswer},
+		"a negative number":     {"simulate -f orders.yaml --lost -1", "--lost=-1: it must be at least 0", exitNoAnswer},
+		"a negative factor":     {"simulate -f orders.yaml --partitions-times -2", "it must be larger than 0", exitNoAnswer},
+		"no partitions at all":  {"explain -f orders.yaml --topology orders.topology.txt --partitions orders=0", "topic orders has 0 partitions", exitNoAnswer},
+		"partitions of nothing": {"explain -f orders.yaml --partitions orders=1", "give --topology as well", exitNoAnswer},
+		"no format":             {"explain -f orders.yaml -o xml", "it must be table, json or yaml", exitNoAnswer},
+		"no such part":          {"render -f orders.yaml --part all", "it must be one of patch, jvm, properties, setter", exitNoAnswer},
+		"no name of a class":    {"render -f orders.yaml --class 1a.B", "the name of a Java class", exitNoAnswer},
+		"two sources":           {"explain -f orders.yaml --topology orders.topology.txt --bootstrap-servers a:1", "none of the others can be", exitNoAnswer},
+		"an unknown command":    {"guess", "unknown command", exitNoAnswer},
+		"a cut-off topology":    {"explain -f orders.yaml --topology orders.yaml --partitions a=1", "topology: line 1", exitNoAnswer},
+		"no clusters":           {"explain -f orders.yaml --kafka-clusters none.yaml", "--kafka-clusters: ", exitNoAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := call(t, tc.line, "")
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) {
+				t.Errorf("exit code %d, want %d and %q in\n%s%s", code, tc.code, tc.want, out, errOut)
+			}
+		})
+	}
+}
+
+func TestProgramsReadTheSame(t *testing.T) {
+	var asJSON, asYAML controllers.Answer
+	_, out, _ := call(t, "explain -o json -f -"+ordersTopology, read(t, "orders.yaml"))
+	if err := json.Unmarshal([]byte(out), &asJSON); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("..")
+	_, out, _ = call(t, "explain -o yaml -f orders.yaml"+ordersTopology, "")
+	if err := yaml.UnmarshalStrict([]byte(out), &asYAML); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
+		t.Error(diff)
+	}
+	if asJSON.Tasks != 24 || asJSON.Verdict != controllers.VerdictDoesNotFit || asJSON.Need.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
+		t.Errorf("%+v, want 24 tasks that need more than the limit", asJSON)
+	}
+}
+
+func TestASimulationShowsBothSides(t *testing.T) {
+	var both simulation
+	_, out, _ := call(t, "simulate -o json --replicas 6 -f orders.yaml"+ordersTopology, "")
+	if err := json.Unmarshal([]byte(out), &both); err != nil {
+		t.Fatal(err)
+	}
+	if both.Now.Instances != 3 || both.Then.Instances != 6 || both.Then.Need.Cmp(*both.Now.Need) >= 0 {
+		t.Errorf("now %d pods need %s, then %d need %s", both.Now.Instances, both.Now.Need, both.Then.Instances, both.Then.Need)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// answerForGolden has something in every field, and numbers that no planner made.
+func answerForGolden() *controllers.Answer {
+	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
+	return &controllers.Answer{
+		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders", Container: "app",
+		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, Losses: 1, Survives: 0,
+		Limit: q("2Gi"), Need: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
+		Load: controllers.Load{Threads: 2, Active: 12, Total: 14},
+		Lines: []v1alpha1.Line{
+			{Pool: v1alpha1.PoolNative, Name: "memtables", Bound: q("612Mi"), Expected: q("600Mi"), Count: new(int64(12)), Source: v1alpha1.SourceDefault},
+			{Pool: v1alpha1.PoolHeap, Name: "producer", Bound: q("64Mi"), Expected: q("960Ki"), Source: v1alpha1.SourceApp},
+		},
+		Missing: []string{"the limit is too small"}, Remedies: []string{"raise it"}, Warnings: []string{"beware"},
+		Pods:  []controllers.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), Need: q("2400Mi")}, {Name: "orders-1"}},
+		Facts: []controllers.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, Say: "the brokers to ask"}},
+		Start: controllers.Start{
+			OptionsVariable: "JDK_JAVA_OPTIONS", Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"}, OwnOptions: "-Dmine=1",
+			LimitArenas: true, Request: q("2Gi"),
+			Properties: []string{
+				"rocksdb.cache.bytes=251658240", "rocksdb.write.buffer.manager.bytes=104857600", "rocksdb.arena.block.bytes=327680",
+				"rocksdb.write.buffer.bytes=10485760", "streams.main.consumer.fetch.max.bytes=8388608",
+			},
+		},
+		Assumptions: []string{"topology, line 12: so many partitions"},
+	}
+}
+
+func TestPagesAreReadable(t *testing.T) {
+	answer := answerForGolden()
+	status := &page{}
+	status.answer(answer)
+	golden(t, "status.golden", status.String())
+
+	unknown := answerForGolden()
+	unknown.Verdict, unknown.Need, unknown.Lines, unknown.Pods, unknown.Text = controllers.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
+	comparison := &page{}
+	comparison.simulation(answer, unknown)
+	golden(t, "simulation.golden", comparison.String())
+
+	all, err := render(answer, "com.example.BoundedRocksDB", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "render.golden", all)
+}
+
+func TestPartsAreWhatTheWholeIsMadeOf(t *testing.T) {
+	all, err := render(answerForGolden(), "Bounded", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		text, err := render(answerForGolden(), "Bounded", part)
+		if err != nil || text == "" || !strings.Contains(all, text) {
+			t.Errorf("part %s: %q, %v", part, text, err)
+		}
+	}
+}
+
+// golden compares with a golden file, which -update rewrites.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}

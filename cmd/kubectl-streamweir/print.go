@@ -1,0 +1,205 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"streamweir.dev/streamweir/controllers"
+)
+
+// print writes a value for programs, or a page for people.
+func (s *source) print(out io.Writer, value any, people func(*page)) error {
+	var data []byte
+	var err error
+	switch s.output {
+	case "json":
+		data, err = json.MarshalIndent(value, "", "  ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(value)
+	default:
+		p := &page{}
+		people(p)
+		data = []byte(p.String())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return err
+}
+
+// page is a text for people.
+type page struct{ strings.Builder }
+
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
+
+// table writes rows in aligned columns.
+func (p *page) table(rows [][]string) {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = io.WriteString(w, strings.Join(row, "\t")+"\n") // a Builder takes everything
+	}
+	_ = w.Flush()
+	for line := range strings.Lines(b.String()) {
+		p.printf("%s\n", strings.TrimRight(line, " \n"))
+	}
+}
+
+// list writes texts under a title, if there are any.
+func (p *page) list(title string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	p.printf("\n%s:\n", title)
+	for _, text := range texts {
+		p.printf("  - %s\n", text)
+	}
+}
+
+// answer writes all of an answer.
+func (p *page) answer(a *controllers.Answer) {
+	p.headline(a)
+	if a.Text != "" {
+		p.printf("\nThe heaviest pod after the losses:\n%s", a.Text)
+	} else {
+		p.lines(a)
+	}
+	p.pods(a)
+	p.facts(a)
+	p.list("assumed", a.Assumptions)
+	if a.Text == "" { // otherwise they are in it
+		p.list("to be seen to", a.Missing)
+		p.list("warnings", a.Warnings)
+	}
+	p.list("to make it fit", a.Remedies)
+}
+
+// headline writes the verdict.
+func (p *page) headline(a *controllers.Answer) {
+	p.printf("%s %s/%s: %s, %s\n", a.WorkloadKind, a.Namespace, a.Workload, count(a.Instances, "pod"), count(a.Tasks, "task"))
+	p.printf("%s. A new pod gets %s and needs %s", verdictText(a), a.Limit.String(), needText(a.Need))
+	if a.ColdStart != nil {
+		p.printf("; the first of a cold start needs %s", a.ColdStart)
+	}
+	p.printf(".\n")
+}
+
+// verdictText is the verdict in words.
+func verdictText(a *controllers.Answer) string {
+	switch {
+	case a.Verdict == controllers.VerdictUnknown:
+		return "It is not known yet whether it fits"
+	case a.Verdict == controllers.VerdictFits:
+		return fmt.Sprintf("It fits: it survives the loss of %s, and has to survive %d", count(a.Survives, "pod"), a.Losses)
+	case a.Survives < 0:
+		return "It does not fit, not even before a loss"
+	default:
+		return fmt.Sprintf("It does not fit: it survives the loss of %s, and has to survive %d", count(a.Survives, "pod"), a.Losses)
+	}
+}
+
+func needText(need *resource.Quantity) string {
+	if need == nil {
+		return "more than any limit gives"
+	}
+	return need.String()
+}
+
+func count(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// lines writes the lines of a status.
+func (p *page) lines(a *controllers.Answer) {
+	rows := [][]string{{"POOL", "LINE", "BOUND", "EXPECTED", "COUNT", "FROM"}}
+	for _, line := range a.Lines {
+		number := ""
+		if line.Count != nil {
+			number = fmt.Sprint(*line.Count)
+		}
+		rows = append(rows, []string{string(line.Pool), line.Name, amount(line.Bound), amount(line.Expected), number, string(line.Source)})
+	}
+	p.printf("\n")
+	p.table(rows)
+}
+
+// pods writes the pods.
+func (p *page) pods(a *controllers.Answer) {
+	if len(a.Pods) == 0 {
+		return
+	}
+	rows := [][]string{{"POD", "TASKS", "LIMIT", "NEED"}}
+	for _, pod := range a.Pods {
+		tasks := "-"
+		if pod.Tasks != nil {
+			tasks = fmt.Sprint(*pod.Tasks)
+		}
+		rows = append(rows, []string{pod.Name, tasks, amount(pod.Limit), amount(pod.Need)})
+	}
+	p.printf("\n")
+	p.table(rows)
+}
+
+// amount is a quantity for people: one that is no whole number of a unit is rounded to a tenth of a MiB.
+func amount(q *resource.Quantity) string {
+	if q == nil {
+		return "-"
+	}
+	text := q.String()
+	if strings.Trim(text, "0123456789") == "" && q.Value() >= 1<<20 {
+		return fmt.Sprintf("%.1fMi", float64(q.Value())/(1<<20))
+	}
+	return text
+}
+
+// facts writes what the plan is made of.
+func (p *page) facts(a *controllers.Answer) {
+	if len(a.Facts) == 0 {
+		return
+	}
+	rows := [][]string{{"FACT", "VALUE", "FROM", "SAY IT WITH"}}
+	for _, fact := range a.Facts {
+		rows = append(rows, []string{fact.Name, fact.Value, strings.ToLower(string(fact.Source)), fact.Say})
+	}
+	p.printf("\n")
+	p.table(rows)
+}
+
+// simulation compares two answers, and explains the second.
+func (p *page) simulation(now, then *controllers.Answer) {
+	row := func(name string, value func(*controllers.Answer) string) []string {
+		return []string{name, value(now), value(then)}
+	}
+	p.table([][]string{
+		{"", "NOW", "THEN"},
+		row("verdict", func(a *controllers.Answer) string { return string(a.Verdict) }),
+		row("pods", func(a *controllers.Answer) string { return fmt.Sprint(a.Instances) }),
+		row("tasks", func(a *controllers.Answer) string { return fmt.Sprint(a.Tasks) }),
+		row("losses to survive", func(a *controllers.Answer) string { return fmt.Sprint(a.Losses) }),
+		row("losses survived", func(a *controllers.Answer) string { return fmt.Sprint(a.Survives) }),
+		row("tasks of the heaviest pod", func(a *controllers.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
+		row("limit", func(a *controllers.Answer) string { return amount(a.Limit) }),
+		row("need", func(a *controllers.Answer) string { return needText(a.Need) }),
+		row("expected peak", func(a *controllers.Answer) string { return amount(a.Expected) }),
+		row("heap", func(a *controllers.Answer) string { return amount(a.Heap) }),
+	})
+	p.printf("\nThen:\n")
+	p.answer(then)
+}
