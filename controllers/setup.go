@@ -44,7 +44,7 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
-		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.StreamApp{}). // changes of the status too: a pass that compared with an old one from the cache is made good
 		Owns(&v1alpha1.PodInjection{}).
 		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsOfRival), builder.WithPredicates(deleted())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
