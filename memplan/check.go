@@ -37,11 +37,32 @@ func problems(w *Workload, policy Policy, limit Bytes) []error {
 	c := checker{}
 	c.limit(limit)
 	c.policy(policy)
+	c.jvm(&w.JVM)
+	c.client(w)
+	c.others(w.Others)
+	return c.errs
+}
+
+// client checks what belongs to one KafkaStreams client.
+func (c *checker) client(w *Workload) {
 	c.counts(w)
 	c.sizes(w)
-	c.jvm(&w.JVM)
 	c.topology(w)
-	return c.errs
+}
+
+// others checks the other clients of the process.
+func (c *checker) others(clients []Client) {
+	for i := range clients {
+		id := clients[i].ApplicationID
+		if id == "" || slices.ContainsFunc(clients[:i], func(o Client) bool { return o.ApplicationID == id }) {
+			c.failf("the application id %q of another client must not be empty, and must be its own", id)
+		}
+		other := checker{}
+		other.client(&clients[i].Workload)
+		for _, err := range other.errs {
+			c.failf("%s: %w", id, err)
+		}
+	}
 }
 
 // limit checks the limit: a JVM does not start in less than a MiB, so less of it is another unit.

@@ -56,7 +56,15 @@ func TestCheck(t *testing.T) {
 		"a negative size":      {change: store(Store{Size: Known(Bytes(-1), Spec)}), want: "subtopology 0: store counts: size is -1: it must be at least 0"},
 		"a negative suppress":  {change: store(Store{Kind: Suppress, MaxSuppress: Known(Bytes(-1), Spec)}), want: "maxBytes of suppress is -1"},
 		"a million segments":   {change: store(Store{Kind: Window, RetentionMs: Known(int64(1<<40), Spec), SegmentIntervalMs: Known(int64(1), Spec)}), want: "more than 1048576 segments: the segment interval of 1 ms must be longer for a retention of 1099511627776 ms"},
-		"a global store too":   {change: func(w *Workload) { w.GlobalStores = []Store{{Name: "all", Kind: 99}} }, want: "subtopology global: store all has the unknown kind 99"},
+		"another client":       {change: func(w *Workload) { w.Others = []Client{{ApplicationID: "billing", Workload: keyValueApp(1)}} }},
+		"another client's numbers": {change: func(w *Workload) {
+			w.Others = []Client{{ApplicationID: "billing", Workload: with(keyValueApp(1), func(w *Workload) { w.Threads.Value = 0 })}}
+		}, want: "billing: num.stream.threads is 0: it must be at least 1"},
+		"another client without id": {change: func(w *Workload) { w.Others = []Client{{Workload: keyValueApp(1)}} }, want: `the application id "" of another client must not be empty, and must be its own`},
+		"two clients of one id": {change: func(w *Workload) {
+			w.Others = []Client{{ApplicationID: "a", Workload: keyValueApp(1)}, {ApplicationID: "a", Workload: keyValueApp(1)}}
+		}, want: `the application id "a" of another client`},
+		"a global store too": {change: func(w *Workload) { w.GlobalStores = []Store{{Name: "all", Kind: 99}} }, want: "subtopology global: store all has the unknown kind 99"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
