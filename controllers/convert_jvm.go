@@ -91,15 +91,30 @@ func heapIsOurs(jvm memplan.JVM) bool {
 // withHeapInForce is the workload as a pod runs it that was started with the plan: its JVM keeps the heap that the published plan gave
 // it, whatever a new plan says, and may have a larger one after its next start.
 func withHeapInForce(obs *observation, w memplan.Workload) memplan.Workload {
-	if w.JVM.HeapMode != memplan.HeapPlanned || obs.planConfigMap == nil {
+	if w.JVM.HeapMode != memplan.HeapPlanned {
 		return w
 	}
-	jvm, err := memplan.ParseJVMFlags(strings.Fields(obs.planConfigMap.Data[v1alpha1.PlanOptionsKey]))
-	if err == nil && jvm.MaxRAM.Value > 0 {
+	jvm := publishedJVM(obs)
+	if jvm.MaxRAM.Value > 0 {
 		w.JVM.LeastHeap = max(w.JVM.LeastHeap, jvm.HeapUnder(jvm.MaxRAM.Value))
 	}
 	return w
 }
+
+// publishedJVM reads the JVM's flags that are published. Nobody but the operator writes them, so what cannot be read counts as nothing.
+func publishedJVM(obs *observation) memplan.JVM {
+	if obs.planConfigMap == nil {
+		return memplan.JVM{}
+	}
+	jvm, err := memplan.ParseJVMFlags(strings.Fields(obs.planConfigMap.Data[v1alpha1.PlanOptionsKey]))
+	if err != nil {
+		return memplan.JVM{}
+	}
+	return jvm
+}
+
+// publishedFor is the limit that the published plan is for; 0 if there is none.
+func publishedFor(obs *observation) int64 { return int64(publishedJVM(obs).MaxRAM.Value) }
 
 // withoutPlan is the workload as a pod runs it that was created before the plan was injected: its heap is the JVM's own choice.
 func withoutPlan(obs *observation, w memplan.Workload) memplan.Workload {

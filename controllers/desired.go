@@ -124,7 +124,7 @@ func holds(obs *observation, p *planning, want *desired) fault {
 	switch {
 	case len(p.invalid) > 0:
 		return fault{v1alpha1.ReasonInvalidSettings, strings.Join(p.invalid, "; ")}
-	case !p.tasksKnown && obs.injection != nil && obs.group.refused.reason != v1alpha1.ReasonNoSource:
+	case !p.tasksKnown && obs.injection != nil && obs.group.refused.reason != v1alpha1.ReasonNoSource && !planTooLarge(obs):
 		return fault{v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are; the last plan stays in force"}
 	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
 		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}
@@ -132,6 +132,16 @@ func holds(obs *observation, p *planning, want *desired) fault {
 		return fault{v1alpha1.ReasonShortage, shortageMessage(p, want)}
 	}
 	return fault{}
+}
+
+// planTooLarge tells whether a pod that is created now gets less than the published plan is for: the template's limit was lowered, and
+// the injected one does not hold for it any more. Then even a plan that knows no tasks is better.
+func planTooLarge(obs *observation) bool {
+	limit := obs.container.limit
+	if memory := obs.injection.Spec.Memory; memory.Limit != nil && memory.ForLimit.Cmp(*limit) == 0 {
+		limit = memory.Limit
+	}
+	return publishedFor(obs) > limit.Value()
 }
 
 func shortageMessage(p *planning, want *desired) string {

@@ -136,6 +136,20 @@ func javaOptions(value string) change[corev1.PodTemplateSpec] {
 	return container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", Value: value}} })
 }
 
+// TestAPlanWithoutTasksIsSafeForALoweredTemplate: what is published must never be for more than a new pod gets.
+func TestAPlanWithoutTasksIsSafeForALoweredTemplate(t *testing.T) {
+	g := after(t, given{group: groupOf(4, 4, 4)})
+	if publishedFor(observed(t, g)) <= 900*mib {
+		t.Fatalf("the plan in force is for %s, want more than 900Mi", humanBytes(publishedFor(observed(t, g))))
+	}
+	g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable}
+	g.workload = statefulSet(3, podTemplate("900Mi"))
+	next := after(t, g)
+	if got := publishedFor(observed(t, next)); got > 900*mib {
+		t.Errorf("the plan is for %s, and new pods get 900Mi", humanBytes(got))
+	}
+}
+
 func TestHolds(t *testing.T) {
 	inForce := after(t, given{group: groupOf(4, 4, 4)})
 	kept := func(change func(*given)) given {
@@ -150,6 +164,12 @@ func TestHolds(t *testing.T) {
 		"nothing is in the way": {inForce, ""},
 		"the tasks are not known any more": {
 			kept(func(g *given) { g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable} }), v1alpha1.ReasonAssignmentUnknown,
+		},
+		"the tasks are not known any more, and the template's limit is lower than what the plan is for": {
+			kept(func(g *given) {
+				g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable}
+				g.workload = statefulSet(3, podTemplate("900Mi"))
+			}), "",
 		},
 		"the tasks were never known: there is a first plan":   {given{}, ""},
 		"nobody tells the tasks, so the plan goes on without": {after(t, given{}), ""},
@@ -345,5 +365,6 @@ func TestInjectionBlocked(t *testing.T) {
 
 // failing is a Deployment whose controller cannot create pods.
 func failing(d *appsv1.Deployment) {
-	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+		Message: "exceeded quota: shared, requested: limits.memory=2Gi, used: limits.memory=3Gi, limited: limits.memory=4Gi"}}
 }

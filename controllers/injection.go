@@ -6,6 +6,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -151,8 +152,9 @@ func readWithdrawn(note string) (limit, forLimit int64, since time.Time) {
 // long as a loss takes to count is one that was refused, since quotas and LimitRanges speak after the injection; unless another pod is
 // still on its way up or down, for which the workload's controller waits.
 func placementFails(obs *observation) bool {
+	refused := strings.Contains(obs.workload.createFails, "memory") // LimitRanges and quotas name what is exceeded
 	unplaced := func(p podFacts) bool { return p.injected && p.lacksMemory }
-	if obs.workload.createFails != "" || obs.injection.Spec.Memory.Request != nil && slices.ContainsFunc(obs.pods, unplaced) {
+	if refused || obs.injection.Spec.Memory.Request != nil && slices.ContainsFunc(obs.pods, unplaced) {
 		return true
 	}
 	settled := func(since time.Time) bool {

@@ -202,6 +202,9 @@ func TestWithdrawn(t *testing.T) {
 		"all is well":                           {given{injection: injection("", "2Gi")}, ""},
 		"the Deployment cannot create pods":     {given{injection: injection("", "2Gi"), workload: deployment(3, podTemplate("1Gi"), failing)}, mark},
 		"it cannot, but no memory was injected": {given{injection: injection("", ""), workload: deployment(3, podTemplate("1Gi"), failing)}, ""},
+		"it cannot, for another reason": {given{injection: injection("", "2Gi"), workload: deployment(3, podTemplate("1Gi"), failing, func(d *appsv1.Deployment) {
+			d.Status.Conditions[0].Message = "error looking up service account shop/orders: not found"
+		})}, ""},
 		"an injected pod finds no node": {
 			given{injection: requested(injection("", "2Gi")), workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "2Gi", noRoom)}}, mark,
 		},

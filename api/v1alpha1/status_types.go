@@ -160,7 +160,7 @@ const (
 type Source string
 
 const (
-	// SourceMeasured: measured in the running process.
+	// SourceMeasured: measured, or read where it is in force: from the process, or from the application's Kafka group.
 	SourceMeasured Source = "Measured"
 
 	// SourceApp: set by the application itself.

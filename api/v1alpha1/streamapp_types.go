@@ -87,7 +87,7 @@ type StreamAppSpec struct {
 	// +optional
 	Memory MemorySpec `json:"memory,omitzero"`
 
-	// kafka says where the application's group is found. Not needed once the pods report by themselves.
+	// kafka says where the application's group is found. Not set: the tasks are taken from spec.streams.
 	// +optional
 	Kafka KafkaSpec `json:"kafka,omitzero"`
 
