@@ -39,6 +39,11 @@ verify: ## Check format, lint, API rules, tidy modules, and that generated files
 build: ## Build the operator into bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/streamweir .
 
+.PHONY: plugin
+plugin: ## Install the kubectl plugin, with its completion, into Go's folder of programs.
+	@go install -trimpath ./cmd/kubectl-streamweir
+	@bin=$$(go env GOBIN); install -m 755 cmd/kubectl-streamweir/kubectl_complete-streamweir "$${bin:-$$(go env GOPATH)/bin}"
+
 ##@ After a change
 
 .PHONY: fmt

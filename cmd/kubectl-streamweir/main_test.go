@@ -34,8 +34,11 @@ func call(t *testing.T, line string, in string) (code int, out, errOut string) {
 
 const ordersTopology = " --topology orders.topology.txt --partitions orders=12,counts=12"
 
-// The lines are those of the README.
 func TestManifestsOfTheFieldAreExplainedWithOneCommand(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string][]string{
 		"explain -f raw-spans-grouper.yaml --properties raw-spans-grouper.properties": {
 			"StatefulSet default/raw-spans-grouper: 2 pods, 8 tasks", "4 x 128 MiB: producers x buffer.memory", "pinned", "MaxDirectMemorySize is 128 MiB",
@@ -48,6 +51,9 @@ func TestManifestsOfTheFieldAreExplainedWithOneCommand(t *testing.T) {
 		},
 	} {
 		t.Run(strings.Fields(line)[2], func(t *testing.T) {
+			if !strings.Contains(string(readme), "\nkubectl streamweir "+line+"\n") {
+				t.Errorf("the README does not show %q", line)
+			}
 			code, out, errOut := call(t, line, "")
 			if code != exitDoesNotFit || errOut != "" {
 				t.Errorf("exit code %d, %s", code, errOut)
