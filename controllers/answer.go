@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,9 +39,10 @@ type Answer struct {
 	// Instances is how many pods there are to be, Tasks what they run together.
 	Instances int `json:"instances"`
 	Tasks     int `json:"tasks"`
-	// Losses is how many pods may be lost by what was asked for, Survives how many may be: -1 if not even those that there are fit.
-	Losses   int `json:"losses"`
-	Survives int `json:"survives"`
+	// Losses is how many pods have to be lost without harm; nothing where a status does not tell it, and for a cold start. Survives is how
+	// many can be: -1 if not even those that there are fit.
+	Losses   *int `json:"losses,omitempty"`
+	Survives int  `json:"survives"`
 	// Limit is what a new pod gets, Need the smallest limit that holds what it may have to run after the losses; none holds it where
 	// there is no Need. Expected is the peak to expect.
 	Limit    *resource.Quantity `json:"limit,omitempty"`
@@ -122,9 +122,14 @@ func AnswerOf(app *v1alpha1.StreamApp) *Answer {
 		Limit: status.Limit, Need: status.Need, Heap: status.Heap, Expected: status.Expected,
 		Lines: status.Lines, Settings: status.Settings, Warnings: status.Warnings,
 		Instances: int(deref(status.Pods)), Tasks: int(deref(status.Tasks)), Survives: int(deref(status.Survives)),
-		Losses: int(deref(cmp.Or(app.Spec.Memory.SurvivePodLosses, new(int32(1))))),
+		Verdict: verdictOf(status.Conditions),
 	}
-	answer.Verdict = verdictOf(status.Conditions)
+	if losses := app.Spec.Memory.SurvivePodLosses; losses != nil {
+		answer.Losses = new(int(*losses))
+	}
+	if status.ObservedGeneration != app.Generation {
+		answer.Warnings = append(slices.Clone(answer.Warnings), "the StreamApp has changed, and the operator has not looked at it since")
+	}
 	for _, conditionType := range conditionOrder {
 		if c := meta.FindStatusCondition(status.Conditions, conditionType); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
 			answer.Missing = append(answer.Missing, fmt.Sprintf("%s is %s (%s): %s", c.Type, c.Status, c.Reason, c.Message))

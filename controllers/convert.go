@@ -39,6 +39,8 @@ type planning struct {
 	// worst is what the heaviest pod may have to run: after all losses that are asked for, then after one fewer, down to none, and last
 	// what it runs at this moment.
 	worst []memplan.Load
+	// cold: it is the plan of the first pod of a cold start.
+	cold bool
 }
 
 // podPlanning is what the planner says of one running pod.

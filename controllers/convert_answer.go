@@ -15,7 +15,7 @@ func (p *planning) startCold() {
 	load := memplan.ColdStart(p.workload, 0)
 	p.worst = []memplan.Load{load}
 	p.need = int64(memplan.Need(p.workload, load, p.policy))
-	p.needNow = p.need
+	p.needNow, p.cold = p.need, true
 }
 
 // answerOf puts together what there is to tell of a plan.
@@ -29,8 +29,8 @@ func answerOf(obs *observation, lost losses, p *planning) (*Answer, error) {
 	answer := &Answer{
 		Namespace: obs.app.Namespace, StreamApp: obs.app.Name, WorkloadKind: obs.workload.kind, Workload: obs.workload.name, Container: obs.container.name,
 		Verdict: VerdictDoesNotFit, Instances: lost.instances, Tasks: p.tasks,
-		Losses: min(lost.tolerated, max(0, lost.instances-1)), Survives: p.survives,
-		Limit: new(quantity(files.limit)), Heap: new(quantity(files.heap)), Expected: new(quantity(files.expected)),
+		Survives: p.survives,
+		Limit:    new(quantity(files.limit)), Heap: new(quantity(files.heap)), Expected: new(quantity(files.expected)),
 		Load:  Load{Threads: plan.Load.Threads, Active: plan.Load.Active, Total: plan.Load.Total},
 		Lines: files.lines, Settings: files.settings, Warnings: append(p.notes, plan.Warnings...),
 		Pods: podAnswers(obs, p), Facts: factsOf(&p.workload), Text: plan.Explain(),
@@ -38,7 +38,11 @@ func answerOf(obs *observation, lost losses, p *planning) (*Answer, error) {
 	if want.limit == obs.container.limit.Value() {
 		answer.Limit = obs.container.limit // as the template writes it
 	}
-	if plan.Fits() && p.survives >= answer.Losses {
+	required := min(lost.tolerated, max(0, lost.instances-1))
+	if !p.cold {
+		answer.Losses = &required
+	}
+	if plan.Fits() && (p.cold || p.survives >= required) {
 		answer.Verdict = VerdictFits
 	}
 	if p.need < neverFits {
@@ -110,6 +114,13 @@ func factsOf(w *memplan.Workload) []Fact {
 		named("allocator", w.Allocator, map[memplan.Allocator]string{
 			memplan.Glibc: "glibc", memplan.GlibcArenas: "glibc with MALLOC_ARENA_MAX", memplan.Jemalloc: "jemalloc", memplan.Musl: "musl",
 		}, "the container's env"),
+		named("state directory", memplan.Known(w.StateDir, memplan.App), map[memplan.StateDir]string{
+			{}: "on disk, gone with the pod", {Persistent: true}: "on disk, and stays", {InMemory: true}: "in memory", {InMemory: true, Persistent: true}: "in memory",
+		}, "the container's volumes"),
+		named("size of the heap", memplan.Known(w.JVM.HeapMode, memplan.App), map[memplan.HeapMode]string{
+			memplan.HeapPercent: "the JVM's own percentage", memplan.HeapFixed: w.JVM.MaxHeap.Value.String(), memplan.HeapPlanned: "planned",
+		}, "the JVM's flags"),
+		number("CPUs", w.JVM.CPUs, "the container's CPU limit"),
 		{Name: "version of the JVM", Value: jvmVersionText(w.JVM.Version.Value), Source: sourceOf(w.JVM.Version.From), Say: "`jvm.version`"},
 	}
 	return facts

@@ -68,6 +68,8 @@ func Explain(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	rival := obs.rival
+	obs.rival = "" // it is asked what this one would do
 	lost := countLossesOf(obs)
 	planned := plan(obs, lost)
 	if len(planned.invalid) > 0 {
@@ -81,7 +83,10 @@ func Explain(ctx context.Context, q Question) (*Answer, error) {
 	}
 	answer, err := answerOf(obs, lost, planned)
 	if err == nil && !answer.fits() {
-		answer.Remedies = remedies(obs, planned, q.Change.ColdStart)
+		answer.Remedies = remedies(obs, planned)
+	}
+	if err == nil && rival != "" {
+		answer.Warnings = append(answer.Warnings, fmt.Sprintf("StreamApp %s names the same workload and was there first: the operator heeds that one", rival))
 	}
 	return answer, err
 }
@@ -235,12 +240,12 @@ func (o *observation) startAnew(replicas int) {
 const mostReplicas = 200
 
 // remedies says what would have to change so that it fits: a limit, or replicas. Each was tried.
-func remedies(obs *observation, p *planning, coldStart bool) []string {
+func remedies(obs *observation, p *planning) []string {
 	var texts []string
-	if limit := limitThatFits(obs, p.need, coldStart); limit > 0 {
+	if limit := limitThatFits(obs, p.need, p.cold); limit > 0 {
 		texts = append(texts, fmt.Sprintf("raise the limit of container %s to %s", obs.container.name, humanBytes(limit)))
 	}
-	if coldStart {
+	if p.cold {
 		return texts // the first pod has all tasks, however many follow
 	}
 	for n := countLossesOf(obs).instances + 1; n <= min(mostReplicas, p.tasks); n++ {

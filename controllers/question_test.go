@@ -83,8 +83,8 @@ func TestEveryChangeShowsInTheAnswer(t *testing.T) {
 		change Change
 		want   func(*Answer) bool
 	}{
-		"two losses need more":                 {Change{Lost: new(int32(2))}, func(a *Answer) bool { return a.Losses == 2 && a.Need.Cmp(*now.Need) > 0 }},
-		"no loss needs less":                   {Change{Lost: new(int32(0))}, func(a *Answer) bool { return a.Losses == 0 && a.Need.Cmp(*now.Need) < 0 }},
+		"two losses need more":                 {Change{Lost: new(int32(2))}, func(a *Answer) bool { return *a.Losses == 2 && a.Need.Cmp(*now.Need) > 0 }},
+		"no loss needs less":                   {Change{Lost: new(int32(0))}, func(a *Answer) bool { return *a.Losses == 0 && a.Need.Cmp(*now.Need) < 0 }},
 		"six replicas share the tasks":         {Change{Replicas: new(int32(6))}, func(a *Answer) bool { return a.Instances == 6 && a.Need.Cmp(*now.Need) < 0 }},
 		"twice the partitions, twice tasks":    {Change{Partitions: 2}, func(a *Answer) bool { return a.Tasks == 48 && a.Need.Cmp(*now.Need) > 0 }},
 		"half a partition more is rounded up":  {Change{Partitions: 1.04}, func(a *Answer) bool { return a.Tasks == 26 }},
@@ -92,11 +92,12 @@ func TestEveryChangeShowsInTheAnswer(t *testing.T) {
 		"four threads have four producers":     {Change{Threads: new(int32(4))}, func(a *Answer) bool { return a.Load.Threads == 4 && a.Need.Cmp(*now.Need) > 0 }},
 		"standbys are more tasks on each pod":  {Change{Standbys: new(int32(1))}, func(a *Answer) bool { return a.Load.Total > now.Load.Total }},
 		"an old version has its own findings":  {Change{Version: "2.4.0"}, func(a *Answer) bool { return strings.Contains(strings.Join(a.Warnings, ";"), "2.4.0") }},
-		"a cold start runs everything at once": {Change{ColdStart: true}, func(a *Answer) bool { return a.Load.Active == 24 && a.Need.Cmp(*now.Need) > 0 }},
+		"a cold start runs everything at once": {Change{ColdStart: true}, func(a *Answer) bool { return a.Load.Active == 24 && a.Need.Cmp(*now.Need) > 0 && a.Losses == nil }},
+		"and needs no more than its limit":     {Change{ColdStart: true, Limit: memory("16Gi")}, func(a *Answer) bool { return a.Verdict == VerdictFits }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a := ask(t, question(func(q *Question) { q.Change = tc.change })); !tc.want(a) {
-				t.Errorf("tasks %d, losses %d, load %+v, limit %s, heap %s, need %s; before need %s, heap %s; warnings %q",
+				t.Errorf("tasks %d, losses %v, load %+v, limit %s, heap %s, need %s; before need %s, heap %s; warnings %q",
 					a.Tasks, a.Losses, a.Load, a.Limit, a.Heap, a.Need, now.Need, now.Heap, a.Warnings)
 			}
 		})
@@ -186,6 +187,14 @@ func TestWhatTheSpecSaysCountsBeforeTheProperties(t *testing.T) {
 	}
 }
 
+func TestTwoStreamAppsForOneWorkloadAreTold(t *testing.T) {
+	older := streamApp(func(app *v1alpha1.StreamApp) { app.Name = "a-rival" })
+	answer := ask(t, question(func(q *Question) { q.Reader = append(q.Reader.(Objects), older) }))
+	if !strings.Contains(strings.Join(answer.Warnings, ";"), "StreamApp a-rival names the same workload") || answer.Limit.String() != "4Gi" {
+		t.Errorf("limit %s, warnings %q, want an answer for this one that names the other", answer.Limit, answer.Warnings)
+	}
+}
+
 func TestRunningPodsAreReadFromObjects(t *testing.T) {
 	var objects Objects
 	for _, pod := range runningPodsOf(3, "4Gi") {
@@ -230,6 +239,10 @@ func TestAStatusIsAnAnswer(t *testing.T) {
 			answer := AnswerOf(app)
 			if answer.Verdict != tc.want || answer.Tasks != 12 || answer.Survives != 1 || len(answer.Pods) != 1 {
 				t.Errorf("%+v, want %s of 12 tasks", answer, tc.want)
+			}
+			app.Generation++
+			if later := AnswerOf(app); !strings.Contains(strings.Join(later.Warnings, ";"), "has not looked at it since") {
+				t.Errorf("warnings %q of a status that is out of date", later.Warnings)
 			}
 			if tc.want == VerdictDoesNotFit && !strings.Contains(strings.Join(answer.Missing, ";"), "CascadeSafe is False (Why): since") {
 				t.Errorf("missing %q, want what the condition says", answer.Missing)

@@ -75,7 +75,7 @@ func TestApplicationsInAClusterAreExplained(t *testing.T) {
 		g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "orders"}, &app)).To(gomega.Succeed())
 		app.Status = statusOf(metav1.ConditionTrue)
 		g.Expect(admin.Status().Update(t.Context(), &app)).To(gomega.Succeed())
-		expectCall(t, kubeconfig, "explain orders", exitFits, "It fits: it survives the loss of 1 pod", "12 tasks", "memtables  612Mi")
+		expectCall(t, kubeconfig, "explain orders", exitFits, "It fits: it survives the loss of 1 pod. A new pod gets 2Gi and needs 1900Mi", "12 tasks", "memtables  612Mi")
 		app.Status = statusOf(metav1.ConditionFalse)
 		g.Expect(admin.Status().Update(t.Context(), &app)).To(gomega.Succeed())
 		expectCall(t, kubeconfig, "explain orders", exitDoesNotFit, "CascadeSafe is False (Tried): so it is")

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -28,6 +29,7 @@ const (
 )
 
 func main() {
+	ctrl.SetLogger(logr.Discard()) // what there is to say is the answer
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -147,7 +147,7 @@ func answerForGolden() *controllers.Answer {
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	return &controllers.Answer{
 		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders", Container: "app",
-		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, Losses: 1, Survives: 0,
+		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, Losses: new(1), Survives: 0,
 		Limit: q("2Gi"), Need: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
 		Load: controllers.Load{Threads: 2, Active: 12, Total: 14},
 		Lines: []v1alpha1.Line{

@@ -97,16 +97,29 @@ func (p *page) headline(a *controllers.Answer) {
 
 // verdictText is the verdict in words.
 func verdictText(a *controllers.Answer) string {
+	text := "It does not fit"
 	switch {
 	case a.Verdict == controllers.VerdictUnknown:
 		return "It is not known yet whether it fits"
 	case a.Verdict == controllers.VerdictFits:
-		return fmt.Sprintf("It fits: it survives the loss of %s, and has to survive %d", count(a.Survives, "pod"), a.Losses)
+		text = "It fits"
 	case a.Survives < 0:
 		return "It does not fit, not even before a loss"
-	default:
-		return fmt.Sprintf("It does not fit: it survives the loss of %s, and has to survive %d", count(a.Survives, "pod"), a.Losses)
 	}
+	switch {
+	case a.Losses == nil && a.Text == "": // the operator's own number
+		return fmt.Sprintf("%s: it survives the loss of %s", text, count(a.Survives, "pod"))
+	case a.Losses == nil:
+		return text
+	}
+	return fmt.Sprintf("%s: it survives the loss of %s, and has to survive %d", text, count(a.Survives, "pod"), *a.Losses)
+}
+
+func lossesText(a *controllers.Answer) string {
+	if a.Losses == nil {
+		return "-"
+	}
+	return fmt.Sprint(*a.Losses)
 }
 
 func needText(need *resource.Quantity) string {
@@ -192,7 +205,7 @@ func (p *page) simulation(now, then *controllers.Answer) {
 		row("verdict", func(a *controllers.Answer) string { return string(a.Verdict) }),
 		row("pods", func(a *controllers.Answer) string { return fmt.Sprint(a.Instances) }),
 		row("tasks", func(a *controllers.Answer) string { return fmt.Sprint(a.Tasks) }),
-		row("losses to survive", func(a *controllers.Answer) string { return fmt.Sprint(a.Losses) }),
+		row("losses to survive", lossesText),
 		row("losses survived", func(a *controllers.Answer) string { return fmt.Sprint(a.Survives) }),
 		row("tasks of the heaviest pod", func(a *controllers.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
 		row("limit", func(a *controllers.Answer) string { return amount(a.Limit) }),
