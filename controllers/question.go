@@ -115,6 +115,10 @@ func (q *Question) observe(ctx context.Context) (*observation, error) {
 		obs.matchGroup()
 	}
 	q.Change.applyTo(obs)
+	if n := obs.workload.replicas; n < 0 || n > mostInstances {
+		return nil, fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of losses is tried",
+			obs.workload.kind, obs.workload.name, n, mostInstances)
+	}
 	if obs.container.limit == nil {
 		return nil, fmt.Errorf("container %s of %s %s has no memory limit: without one there is nothing to divide",
 			obs.container.name, obs.workload.kind, obs.workload.name)
@@ -235,6 +239,9 @@ func (o *observation) startAnew(replicas int) {
 	workload.replicas, workload.rollingOut = replicas, false
 	o.workload, o.pods, o.group.match, o.planConfigMap, o.injection = &workload, nil, assignment.Matching{}, nil, nil
 }
+
+// mostInstances bounds how long an answer takes: seconds for so many.
+const mostInstances = 1000
 
 // mostReplicas is the largest number of replicas that is tried to find one that fits.
 const mostReplicas = 200

@@ -61,14 +61,22 @@ func checkMemory(m *v1alpha1.MemorySpec) error {
 	return errors.Join(errs...)
 }
 
+// mostPartitions is the most tasks and partitions of a subtopology that the resource definition of StreamApp permits.
+const mostPartitions = 1_000_000
+
 func checkStreams(s *v1alpha1.StreamsSpec) error {
 	errs := []error{
 		atLeast("streams.records.averageSize", s.Records.AverageSize, 1), atLeast("streams.records.largestSize", s.Records.LargestSize, 1),
 		atLeast("streams.records.largestBatchSize", s.Records.LargestBatchSize, 1),
 	}
-	if s.Threads < 0 {
-		errs = append(errs, fmt.Errorf("`streams.threads` is %d: it must be at least 1", s.Threads))
+	within := func(field string, value, least, most int32) {
+		if value < least || value > most {
+			errs = append(errs, fmt.Errorf("`%s` is %d: it must be from %d to %d", field, value, least, most))
+		}
 	}
+	within("streams.threads", s.Threads, 0, 1024)
+	within("streams.standbyReplicas", deref(s.StandbyReplicas), 0, 100)
+	within("streams.warmupReplicas", deref(s.WarmupReplicas), 0, 10_000)
 	if _, known := guarantees[s.ProcessingGuarantee]; !known && s.ProcessingGuarantee != "" {
 		errs = append(errs, fmt.Errorf("`streams.processingGuarantee` is %q: it must be AtLeastOnce, ExactlyOnce or ExactlyOnceV2", s.ProcessingGuarantee))
 	}
@@ -84,9 +92,10 @@ func checkStreams(s *v1alpha1.StreamsSpec) error {
 			continue
 		case slices.Contains(ids, *sub.ID):
 			errs = append(errs, fmt.Errorf("`streams.subtopologies[%d].id` is %d, as of another before it", i, *sub.ID))
-		case sub.Tasks < 1:
-			errs = append(errs, fmt.Errorf("`streams.subtopologies[%d].tasks` is %d: it must be the largest number of partitions of its input topics", i, sub.Tasks))
 		}
+		within(fmt.Sprintf("streams.subtopologies[%d].tasks", i), sub.Tasks, 1, mostPartitions)
+		within(fmt.Sprintf("streams.subtopologies[%d].writtenPartitions", i), deref(sub.WrittenPartitions), 0, mostPartitions)
+		within(fmt.Sprintf("streams.subtopologies[%d].inputPartitionsPerTask", i), sub.InputPartitionsPerTask, 0, 10_000)
 		ids = append(ids, *sub.ID)
 	}
 	return errors.Join(errs...)

@@ -165,7 +165,13 @@ func TestWhatCannotBeAnsweredSaysWhatIsMissing(t *testing.T) {
 			s.Memory.MinLimit, s.Memory.MaxLimit = memory("2Gi"), memory("1Gi")
 		}), "less than or equal to `memory.maxLimit`"},
 		"a limit below any JVM's": {spec(func(s *v1alpha1.StreamAppSpec) { s.Memory.MaxLimit = memory("300m") }), "must be at least 64Mi"},
-		"a negative headroom":     {spec(func(s *v1alpha1.StreamAppSpec) { s.Memory.HeadroomPercent = new(int32(-1)) }), "must be from 0 to 50"},
+		"absurdly many replicas":  {func(q *Question) { q.Change.Replicas = new(int32(2e9)) }, "must be from 0 to 1000"},
+		"negative replicas":       {func(q *Question) { q.Change.Replicas = new(int32(-1)) }, "has -1 replicas"},
+		"absurdly many tasks": {spec(func(s *v1alpha1.StreamAppSpec) {
+			s.Streams.Subtopologies = []v1alpha1.Subtopology{{ID: new(int32(0)), Tasks: 2e9}}
+		}), "subtopologies[0].tasks` is 2000000000: it must be from"},
+		"absurdly many threads": {spec(func(s *v1alpha1.StreamAppSpec) { s.Streams.Threads = 5000 }), "`streams.threads` is 5000"},
+		"a negative headroom":   {spec(func(s *v1alpha1.StreamAppSpec) { s.Memory.HeadroomPercent = new(int32(-1)) }), "must be from 0 to 50"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Explain(t.Context(), question(tc.change)); err == nil || !strings.Contains(err.Error(), tc.want) {
