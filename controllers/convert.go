@@ -80,6 +80,7 @@ func plan(obs *observation, lost losses) *planning {
 	withPlan, asShipped := withHeapInForce(obs, result.workload), withoutPlan(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
 	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
+	observed := memplan.ObservedLoads(result.workload, spread)
 	var heaviestNow []memplan.Load
 	for i, pod := range spread.Pods {
 		p := findPod(running, pod.Name)
@@ -90,14 +91,13 @@ func plan(obs *observation, lost losses) *planning {
 		if !p.injected {
 			own = asShipped
 		}
-		observed := memplan.Observed(result.workload, spread, pod.Name)
 		result.pods[pod.Name] = podPlanning{
 			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
 			need:  int64(needUnder(limitOf(p), own, remaining[i], result.policy)),
-			now:   int64(needUnder(limitOf(p), own, observed, result.policy)),
+			now:   int64(needUnder(limitOf(p), own, observed[i], result.policy)),
 		}
-		if need := int64(memplan.Need(result.workload, observed, result.policy)); need > result.needNow {
-			result.needNow, heaviestNow = need, []memplan.Load{observed}
+		if need := int64(memplan.Need(result.workload, observed[i], result.policy)); need > result.needNow {
+			result.needNow, heaviestNow = need, []memplan.Load{observed[i]}
 		}
 	}
 	for k := result.policy.Losses; k >= 0; k-- {

@@ -210,6 +210,15 @@ func (g *group) observed(r *row) Load {
 	return load
 }
 
+// heaviestObserved is the load that holds what each process runs now.
+func (g *group) heaviestObserved() Load {
+	load := g.empty()
+	for r := range g.rows {
+		load = heavier(load, g.observed(&g.rows[r]))
+	}
+	return load
+}
+
 // countInto counts the tasks of a process by subtopology.
 func (g *group) countInto(caps []Cap, unknown *Cap, r *row) {
 	at := func(k taskKey) *Cap {

@@ -30,11 +30,23 @@ func Observed(w Workload, a Assignment, pod string) Load {
 	if len(a.Unmatched) == 0 {
 		return g.observed(&g.rows[i])
 	}
-	load := g.empty()
-	for r := range g.rows {
-		load = heavier(load, g.observed(&g.rows[r]))
+	return g.heaviestObserved()
+}
+
+// ObservedLoads is [Observed] for all pods of the assignment, in its order.
+func ObservedLoads(w Workload, a Assignment) []Load {
+	g := newGroup(&w, a)
+	loads := make([]Load, len(a.Pods))
+	for i := range loads {
+		if len(a.Unmatched) == 0 {
+			loads[i] = g.observed(&g.rows[i])
+		} else if i == 0 {
+			loads[i] = g.heaviestObserved()
+		} else {
+			loads[i] = loads[0]
+		}
 	}
-	return load
+	return loads
 }
 
 // LoadAfter bounds the load of a pod after any losses other pods are lost, together or one soon after the other, whatever the assignor

@@ -182,6 +182,9 @@ func TestALoadIsNeverBelowWhatRunsNowAndGrowsWithLosses(t *testing.T) {
 				if d := cmp.Diff(LoadsAfter(w, a, losses)[i], load); d != "" {
 					t.Errorf("LoadsAfter differs from LoadAfter: %s", d)
 				}
+				if d := cmp.Diff(ObservedLoads(w, a)[i], Observed(w, a, pod.Name)); d != "" {
+					t.Errorf("ObservedLoads differs from Observed: %s", d)
+				}
 				least = load
 			}
 		}

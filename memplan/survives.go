@@ -3,21 +3,19 @@
 
 package memplan
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Survives is the largest number of losses after which every survivor still fits its limit, whichever pods are lost; -1 if the pods do
 // not even fit now. Limits has the limit of each pod by name; a pod without one has no limit and always fits. A heap that the
 // application fixed too small counts as not fitting.
 func Survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int {
 	g := newGroup(&w, a)
-	survived := -1
-	for losses := range len(a.Pods) {
-		if !allFit(&w, a, policy, limits, g.loadsAfter(a, losses)) {
-			break
-		}
-		survived = losses
-	}
-	return survived
+	return sort.Search(len(a.Pods), func(losses int) bool { // more losses never leave less to a pod
+		return !allFit(&w, a, policy, limits, g.loadsAfter(a, losses))
+	}) - 1
 }
 
 // allFit says whether each pod's limit holds its load. Pods of one load and limit are judged once.
