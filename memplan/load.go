@@ -37,14 +37,15 @@ func Observed(w Workload, a Assignment, pod string) Load {
 func ObservedLoads(w Workload, a Assignment) []Load {
 	g := newGroup(&w, a)
 	loads := make([]Load, len(a.Pods))
-	for i := range loads {
-		if len(a.Unmatched) == 0 {
-			loads[i] = g.observed(&g.rows[i])
-		} else if i == 0 {
-			loads[i] = g.heaviestObserved()
-		} else {
-			loads[i] = loads[0]
+	if len(a.Unmatched) > 0 {
+		heaviest := g.heaviestObserved()
+		for i := range loads {
+			loads[i] = heaviest
 		}
+		return loads
+	}
+	for i := range loads {
+		loads[i] = g.observed(&g.rows[i])
 	}
 	return loads
 }
