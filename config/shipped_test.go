@@ -202,6 +202,45 @@ func TestAnotherNamespace(t *testing.T) {
 	if found != 3 {
 		t.Errorf("%d expressions name the service account in the other namespace, want 3", found)
 	}
+	checkRightsIn(t, objects, "memory")
+}
+
+// checkRightsIn applies manifests that are made for another namespace to a control plane of their own: the operator of that namespace has
+// its rights there and no others, and one in the namespace as shipped has none.
+func checkRightsIn(t *testing.T, objects []*unstructured.Unstructured, installed string) {
+	t.Helper()
+	other, err := envtestutil.Start(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	root, err := newClient(other.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtestutil.Apply(t.Context(), root, objects); err != nil {
+		t.Fatal(err)
+	}
+	there := "system:serviceaccount:" + installed + ":streamweir-controller-manager"
+	operator, err := newClientOf(other, there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(c client.Client, name string) func() error {
+		return func() error { return c.Create(t.Context(), planMap("default", name), client.DryRunAll) }
+	}
+	wantDenied(t, "only Streamweir ("+there+") may write", create(root, "streamweir-plan-orders"))
+	wantDenied(t, byConfigMaps, create(operator, "orders"))
+	wantAllowed(t, create(operator, "streamweir-plan-orders")())
+	former, err := newClientOf(other, operatorUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDenied(t, byRBAC, create(former, "streamweir-plan-orders"))
 }
 
 func TestSamples(t *testing.T) {

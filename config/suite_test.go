@@ -137,7 +137,9 @@ func as(t *testing.T, user string) client.Client {
 }
 
 // newClientAs returns a client that acts as another user. Service accounts get their groups as well.
-func newClientAs(user string) (client.Client, error) {
+func newClientAs(user string) (client.Client, error) { return newClientOf(environment, user) }
+
+func newClientOf(environment *envtestutil.Environment, user string) (client.Client, error) {
 	config := rest.CopyConfig(environment.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	if account, isAccount := strings.CutPrefix(user, "system:serviceaccount:"); isAccount {
