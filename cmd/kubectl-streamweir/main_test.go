@@ -218,3 +218,11 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
+
+func TestLossesSurvivedAsPeopleSayIt(t *testing.T) {
+	for survives, want := range map[int]string{-1: "does not fit now", 0: "0", 2: "2"} {
+		if got := survivedText(&controllers.Answer{Survives: survives}); got != want {
+			t.Errorf("%d: %q, want %q", survives, got, want)
+		}
+	}
+}

@@ -206,7 +206,7 @@ func (p *page) simulation(now, then *controllers.Answer) {
 		row("pods", func(a *controllers.Answer) string { return fmt.Sprint(a.Instances) }),
 		row("tasks", func(a *controllers.Answer) string { return fmt.Sprint(a.Tasks) }),
 		row("losses to survive", lossesText),
-		row("losses survived", func(a *controllers.Answer) string { return fmt.Sprint(a.Survives) }),
+		row("losses survived", survivedText),
 		row("tasks of the heaviest pod", func(a *controllers.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
 		row("limit", func(a *controllers.Answer) string { return amount(a.Limit) }),
 		row("need", func(a *controllers.Answer) string { return needText(a.Need) }),
@@ -215,4 +215,12 @@ func (p *page) simulation(now, then *controllers.Answer) {
 	})
 	p.printf("\nThen:\n")
 	p.answer(then)
+}
+
+// survivedText says how many losses the pods survive; fewer than none means that they do not fit even now.
+func survivedText(a *controllers.Answer) string {
+	if a.Survives < 0 {
+		return "does not fit now"
+	}
+	return fmt.Sprint(a.Survives)
 }
