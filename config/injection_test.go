@@ -24,7 +24,7 @@ type injected struct {
 
 const (
 	noArenas = "MALLOC_ARENA_MAX=2"
-	podUID   = "STREAMWEIR_POD_UID<metadata.uid"
+	podUID   = v1alpha1.PodUIDVariable + "<metadata.uid"
 )
 
 // injectionCase is a pod that is created where there are PodInjections. No want: the pod is left as it is.
