@@ -223,8 +223,9 @@ func (r observer) observeOwn(ctx context.Context, obs *observation) error {
 	} else if err == nil {
 		obs.planConfigMap = &configMap
 	}
+	// At the source: the injection remembers what was withdrawn, which a pass right after the one that wrote it must not overlook.
 	var injection v1alpha1.PodInjection
-	if err := r.Get(ctx, client.ObjectKeyFromObject(obs.app), &injection); client.IgnoreNotFound(err) != nil {
+	if err := r.source.Get(ctx, client.ObjectKeyFromObject(obs.app), &injection); client.IgnoreNotFound(err) != nil {
 		return err
 	} else if err == nil {
 		obs.injection = &injection

@@ -58,8 +58,9 @@ func TestAQuotaIsAWallOfWhichEachReplicaHasItsShare(t *testing.T) {
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(needOfOne(6))))
 }
 
+// Alone: beside many others it was seen to find the memory injected again, for a reason that is not known yet.
 func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
-	w := newWorld(t)
+	w := newWorldAlone(t)
 	w.createSet()
 	w.share(w.readyPods()...)
 	w.startOperator()
