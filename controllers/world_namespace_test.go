@@ -58,7 +58,7 @@ func TestAQuotaIsAWallOfWhichEachReplicaHasItsShare(t *testing.T) {
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(needOfOne(6))))
 }
 
-// Alone: beside many others it was seen to find the memory injected again, for a reason that is not known yet.
+// Alone, so that the pod is made before the next pass: that one tries the smaller limit which the quota leaves for two pods.
 func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
 	w := newWorldAlone(t)
 	w.createSet()
