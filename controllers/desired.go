@@ -67,9 +67,9 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	want.chooseResizes(resizesWanted(obs, p, walls, settling(obs, lost)))
 	newPods := want.limit
 	if walls.managed() && want.limit != walls.template {
-		if want.withdrawn = withdrawn(obs, want.limit, walls.template); want.withdrawn != "" {
+		if want.withdrawn = withdrawn(obs, walls.template); want.withdrawn != "" {
 			newPods = walls.template
-			_, _, since := readWithdrawn(want.withdrawn)
+			_, since := readWithdrawn(want.withdrawn)
 			want.recheckAfter = max(time.Second, withdrawnFor-obs.now.Sub(since))
 		}
 	}

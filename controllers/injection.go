@@ -119,13 +119,15 @@ func requestFor(obs *observation, limit, expected int64) int64 {
 const withdrawnFor = time.Hour
 
 // withdrawn decides whether injected memory has to be taken back, since pods cannot be created or placed with it. It stays withdrawn
-// for this limit and larger ones until the template's limit changes, or for withdrawnFor.
-func withdrawn(obs *observation, limit, template int64) string {
+// for withdrawnFor, whatever limit is wanted meanwhile, unless the template's limit or the StreamApp changes.
+func withdrawn(obs *observation, template int64) string {
 	if obs.injection == nil {
 		return ""
 	}
 	note := obs.injection.Annotations[annotationWithdrawn]
-	if was, forLimit, since := readWithdrawn(note); forLimit == template && limit >= was && obs.now.Sub(since) < withdrawnFor {
+	seen := obs.app.Status.ObservedGeneration // 0: no status was written yet
+	edited := seen > 0 && seen != obs.app.Generation
+	if forLimit, since := readWithdrawn(note); forLimit == template && obs.now.Sub(since) < withdrawnFor && !edited {
 		return note
 	}
 	if obs.injection.Spec.Memory.Limit == nil || !placementFails(obs) {
@@ -135,17 +137,18 @@ func withdrawn(obs *observation, limit, template int64) string {
 	return fmt.Sprintf("%d for %d since %s", obs.injection.Spec.Memory.Limit.Value(), template, obs.now.UTC().Format(time.RFC3339))
 }
 
-// readWithdrawn reads the value of annotationWithdrawn; zero if there is none.
-func readWithdrawn(note string) (limit, forLimit int64, since time.Time) {
+// readWithdrawn reads for which template limit, and since when, memory is withdrawn; zero if it is not.
+func readWithdrawn(note string) (forLimit int64, since time.Time) {
+	var limit int64
 	var when string
 	if _, err := fmt.Sscanf(note, "%d for %d since %s", &limit, &forLimit, &when); err != nil {
-		return 0, 0, time.Time{}
+		return 0, time.Time{}
 	}
 	since, err := time.Parse(time.RFC3339, when)
 	if err != nil {
-		return 0, 0, time.Time{}
+		return 0, time.Time{}
 	}
-	return limit, forLimit, since
+	return forLimit, since
 }
 
 // placementFails tells whether pods with the injected memory are refused, or find no node for the injected request. A pod that has not even been created for as

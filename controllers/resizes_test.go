@@ -227,8 +227,11 @@ func TestWithdrawn(t *testing.T) {
 		"it was withdrawn for a smaller limit: a larger one will not do either": {
 			given{injection: injection(marked(1500*mib, template, time.Minute), "")}, marked(1500*mib, template, time.Minute),
 		},
-		"it was withdrawn for a larger limit: the smaller one is tried": {
-			given{injection: injection(marked(3000*mib, template, 0), "")}, "",
+		"it was withdrawn for a larger limit: the smaller one waits as well, so that memory does not come and go": {
+			given{injection: injection(marked(3000*mib, template, 0), "")}, marked(3000*mib, template, 0),
+		},
+		"it was withdrawn, and the StreamApp has been changed since: try again": {
+			given{injection: injection(mark, ""), app: streamApp(func(app *v1alpha1.StreamApp) { app.Generation, app.Status.ObservedGeneration = 3, 2 })}, "",
 		},
 		"it was withdrawn for another template": {
 			given{injection: injection(marked(limit, 900*mib, 0), "")}, "",
@@ -246,7 +249,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := withdrawn(observed(t, c.given), limit, template); got != c.want {
+			if got := withdrawn(observed(t, c.given), template); got != c.want {
 				t.Errorf("withdrawn = %q, want %q", got, c.want)
 			}
 		})

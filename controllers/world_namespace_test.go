@@ -58,9 +58,8 @@ func TestAQuotaIsAWallOfWhichEachReplicaHasItsShare(t *testing.T) {
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(needOfOne(6))))
 }
 
-// Alone, so that the pod is made before the next pass: that one tries the smaller limit which the quota leaves for two pods.
 func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
-	w := newWorldAlone(t)
+	w := newWorld(t)
 	w.createSet()
 	w.share(w.readyPods()...)
 	w.startOperator()
