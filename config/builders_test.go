@@ -16,9 +16,12 @@ import (
 
 const (
 	appContainer = "app"
+	appImage     = "example.com/app:1"
 	planName     = "streamweir-plan-orders"
 	generation   = "g1"
 	options      = "@/etc/streamweir/plan/jvm.options"
+	agentName    = "streamweir-agent-orders-0123456789"
+	agentOption  = "-javaagent:/etc/streamweir/agent/streamweir-agent.jar"
 )
 
 // aPod builds a pod of the StatefulSet orders with one container, app, with a limit of 1Gi and a request of 512Mi.
@@ -179,6 +182,12 @@ func ownOptions(value string) func(*v1alpha1.PodInjectionSpec) {
 	return func(spec *v1alpha1.PodInjectionSpec) { spec.OwnOptions = &value }
 }
 
+func withAgent(spec *v1alpha1.PodInjectionSpec) { spec.AgentConfigMap = agentName }
+
+func exceptImages(images ...string) func(*v1alpha1.PodInjectionSpec) {
+	return func(spec *v1alpha1.PodInjectionSpec) { spec.ExceptImages = images }
+}
+
 func everyJVM(spec *v1alpha1.PodInjectionSpec) {
 	spec.OptionsVariable, spec.Options = v1alpha1.JavaToolOptions, v1alpha1.VMOptions
 }
@@ -191,6 +200,9 @@ func injectMemory(forLimit, limit, request string) func(*v1alpha1.PodInjectionSp
 		}
 		if request != "" {
 			spec.Memory.Request = new(resource.MustParse(request))
+		}
+		if spec.Memory.Limit.Cmp(*spec.Memory.ForLimit) < 0 {
+			spec.Memory.ForImage = appImage
 		}
 	}
 }

@@ -278,6 +278,14 @@ func TestInjectionOfMemory(t *testing.T) {
 		"a limit that would make the pod Guaranteed is not set": {
 			injections: inject("1Gi", "512Mi", ""), pod: burstable("512Mi"), want: want("512Mi/1Gi"),
 		},
+		"a limit below the template's is for the image that was proven": {
+			injections: inject("1Gi", "768Mi", ""), pod: aPod(), want: want("512Mi/768Mi"),
+		},
+		"a limit below the template's is for no other image": {
+			injections: inject("1Gi", "768Mi", ""),
+			pod:        aPod(app(func(c *corev1.Container) { c.Image = "example.com/app:2" })),
+			want:       want("512Mi/1Gi"),
+		},
 		"a pod with resources of its own keeps its memory": {
 			injections: inject("1Gi", "1536Mi", ""),
 			pod: aPod(func(pod *corev1.Pod) {
@@ -285,6 +293,80 @@ func TestInjectionOfMemory(t *testing.T) {
 				pod.Spec.Resources = &outer.Resources
 			}),
 			want: want("512Mi/1Gi"),
+		},
+	})
+}
+
+func TestInjectionOfTheAgent(t *testing.T) {
+	inject := func(change ...func(*v1alpha1.PodInjectionSpec)) []v1alpha1.PodInjection {
+		return []v1alpha1.PodInjection{anInjection(append([]func(*v1alpha1.PodInjectionSpec){withAgent}, change...)...)}
+	}
+	known := inject(ownOptions(""))
+	both := agentOption + " " + options
+	bare := &injected{env: []string{"JDK_JAVA_OPTIONS=" + both, noArenas, podUID}}
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	image := func(name string) func(*corev1.Pod) {
+		return app(func(c *corev1.Container) { c.Image = name })
+	}
+	secret := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "options"}}}
+
+	testInjections(t, map[string]injectionCase{
+		"the agent stands before the plan": {injections: inject(), pod: aPod(), want: bare},
+		"the container's own options follow, another agent among them": {
+			injections: inject(),
+			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", "-javaagent:/otel.jar -ea"))),
+			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -javaagent:/otel.jar -ea", noArenas, podUID}},
+		},
+		"options that name agent and plan already stay": {
+			injections: inject(),
+			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", both+" -ea"))),
+			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -ea", noArenas, podUID}},
+		},
+		"options that name the plan get the agent": {
+			injections: inject(),
+			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", options+" -ea"))),
+			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -ea", noArenas, podUID}},
+		},
+		"every JVM of the container": {
+			injections: inject(everyJVM),
+			pod:        aPod(),
+			want: &injected{env: []string{
+				"JAVA_TOOL_OPTIONS=" + agentOption + " -XX:VMOptionsFile=/etc/streamweir/plan/jvm.options", noArenas, podUID,
+			}},
+		},
+		"beside envFrom that gives no options": {
+			injections: known,
+			pod:        aPod(app(withEnvFrom(secret))),
+			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both, podUID}},
+		},
+		"a mount of the user's own in the agent's folder: not injected": {
+			injections: inject(),
+			pod:        aPod(volume("own", emptyDir), app(withMount("own", v1alpha1.AgentMountPath))),
+		},
+		"a volume of the user's own with the agent's name: not injected": {
+			injections: inject(),
+			pod:        aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, "/somewhere"))),
+		},
+		"a ConfigMap of another agent under the agent's name: not injected": {
+			injections: inject(),
+			pod:        aPod(volume(v1alpha1.AgentVolume, configMapVolume("streamweir-agent-mine"))),
+		},
+		"without an agent to inject its name is the user's": {
+			pod:  aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, "/somewhere"))),
+			want: &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
+		},
+		"without an agent to inject nothing of the user's may lie where the plan goes": {
+			pod: aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, v1alpha1.AgentMountPath))),
+		},
+		"an image with which it did not start: not injected": {
+			injections: inject(exceptImages("example.com/app:0", appImage)),
+			pod:        aPod(image(appImage)),
+		},
+		"a new image starts afresh": {
+			injections: inject(exceptImages("example.com/app:0")), pod: aPod(image("example.com/app:2")), want: bare,
+		},
+		"the image of another container does not count": {
+			injections: inject(exceptImages("example.com/sidecar:1")), pod: aPod(sidecar(container("sidecar"))), want: bare,
 		},
 	})
 }

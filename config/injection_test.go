@@ -56,8 +56,8 @@ func testInjections(t *testing.T, cases map[string]injectionCase) {
 					t.Errorf("a pod that must not be injected was annotated (-want +got):\n%s", diff)
 				}
 			} else {
-				checkInjected(t, got, *tc.want, tc.injections[0].Spec.PlanConfigMap)
-				checkRestUntouched(t, create(t, untouched, tc.pod), got)
+				checkInjected(t, got, *tc.want, &tc.injections[0].Spec)
+				checkRestUntouched(t, create(t, untouched, tc.pod), got, &tc.injections[0].Spec)
 			}
 
 			twice := create(t, namespace, changePod(tc.pod.DeepCopy(), labelled(map[string]string{secondWebhookLabel: "true"})))
@@ -99,7 +99,7 @@ func canaryFor(injection v1alpha1.PodInjection) *corev1.Pod {
 	if injection.Spec.Owner.Kind == v1alpha1.KindDeployment {
 		pod = aPod(ownedByDeployment(injection.Spec.Owner.Name, "canary"))
 	}
-	pod.Spec.Containers = []corev1.Container{container(injection.Spec.Container)}
+	pod.Spec.Containers = []corev1.Container{container(injection.Spec.Container, func(c *corev1.Container) { c.Image = "example.com/canary:1" })}
 	return pod
 }
 
@@ -114,7 +114,18 @@ func create(t *testing.T, namespace string, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func checkInjected(t *testing.T, pod *corev1.Pod, want injected, planConfigMap string) {
+// mountsOf are the volumes and mounts that a PodInjection asks for, in their order.
+func mountsOf(spec *v1alpha1.PodInjectionSpec) (configMaps []string, mounts []corev1.VolumeMount) {
+	configMaps = []string{spec.PlanConfigMap}
+	mounts = []corev1.VolumeMount{{Name: v1alpha1.PlanVolume, MountPath: v1alpha1.PlanMountPath, ReadOnly: true}}
+	if spec.AgentConfigMap != "" {
+		configMaps = append(configMaps, spec.AgentConfigMap)
+		mounts = append(mounts, corev1.VolumeMount{Name: v1alpha1.AgentVolume, MountPath: v1alpha1.AgentMountPath, ReadOnly: true})
+	}
+	return configMaps, mounts
+}
+
+func checkInjected(t *testing.T, pod *corev1.Pod, want injected, spec *v1alpha1.PodInjectionSpec) {
 	t.Helper()
 	if want.generation == "" {
 		want.generation = generation
@@ -127,21 +138,27 @@ func checkInjected(t *testing.T, pod *corev1.Pod, want injected, planConfigMap s
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(injected{})); diff != "" {
 		t.Errorf("injected (-want +got):\n%s", diff)
 	}
-	wantMount := corev1.VolumeMount{Name: v1alpha1.PlanVolume, MountPath: v1alpha1.PlanMountPath, ReadOnly: true}
-	if mounts := c.VolumeMounts; len(mounts) == 0 || !cmp.Equal(mounts[len(mounts)-1], wantMount) {
-		t.Errorf("mounts of the container are %v, want %v as the last", mounts, wantMount)
+	wantMaps, wantMounts := mountsOf(spec)
+	if mounts := c.VolumeMounts; !cmp.Equal(mounts[max(0, len(mounts)-len(wantMounts)):], wantMounts) {
+		t.Errorf("mounts of the container are %v, want %v as the last", mounts, wantMounts)
 	}
-	volumes := pod.Spec.Volumes
-	if len(volumes) == 0 || volumes[len(volumes)-1].ConfigMap == nil || volumes[len(volumes)-1].ConfigMap.Name != planConfigMap {
-		t.Errorf("volumes are %v, want the ConfigMap %s as the last", volumes, planConfigMap)
+	var maps []string
+	for _, v := range pod.Spec.Volumes[max(0, len(pod.Spec.Volumes)-len(wantMaps)):] {
+		if v.ConfigMap != nil {
+			maps = append(maps, v.ConfigMap.Name)
+		}
+	}
+	if diff := cmp.Diff(wantMaps, maps); diff != "" {
+		t.Errorf("ConfigMaps of the last volumes (-want +got):\n%s", diff)
 	}
 }
 
 // checkRestUntouched compares everything but what the policy may change.
-func checkRestUntouched(t *testing.T, without, with *corev1.Pod) {
+func checkRestUntouched(t *testing.T, without, with *corev1.Pod, spec *v1alpha1.PodInjectionSpec) {
 	t.Helper()
 	with = with.DeepCopy()
-	with.Spec.Volumes = with.Spec.Volumes[:len(with.Spec.Volumes)-1]
+	added, _ := mountsOf(spec)
+	with.Spec.Volumes = with.Spec.Volumes[:len(with.Spec.Volumes)-len(added)]
 	if len(with.Spec.Volumes) == 0 {
 		with.Spec.Volumes = nil
 	}

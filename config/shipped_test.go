@@ -90,10 +90,11 @@ func TestShippedPolicyInjects(t *testing.T) {
 		t.Errorf("the failure policy is %v, want Ignore: a pod without a plan is better than no pod", got)
 	}
 	namespace := newNamespace(t)
-	createInjections(t, namespace, []v1alpha1.PodInjection{anInjection(injectMemory("1Gi", "1536Mi", ""))})
+	injection := anInjection(withAgent, injectMemory("1Gi", "1536Mi", ""))
+	createInjections(t, namespace, []v1alpha1.PodInjection{injection})
 	checkInjected(t, create(t, namespace, aPod(app(withEnv("JDK_JAVA_OPTIONS", "-ea")))), injected{
-		env: []string{"JDK_JAVA_OPTIONS=" + options + " -ea", noArenas, podUID}, memory: "512Mi/1536Mi",
-	}, planName)
+		env: []string{"JDK_JAVA_OPTIONS=" + agentOption + " " + options + " -ea", noArenas, podUID}, memory: "512Mi/1536Mi",
+	}, &injection.Spec)
 }
 
 func TestSystemNamespacesAreNotInjected(t *testing.T) {

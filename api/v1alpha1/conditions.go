@@ -53,6 +53,12 @@ const (
 	// ReasonFromKafka: the assignment was read from the Kafka group.
 	ReasonFromKafka = "FromKafka"
 
+	// ReasonFromReports: the pods' agents report what they run.
+	ReasonFromReports = "FromReports"
+
+	// ReasonReportsUnreachable: pods have an agent, but no report of them can be had; the message says why, and what to do.
+	ReasonReportsUnreachable = "ReportsUnreachable"
+
 	// ReasonFromSpec: the assignment is bounded by what spec.streams says.
 	ReasonFromSpec = "FromSpec"
 
@@ -144,6 +150,16 @@ const (
 
 	// ReasonPodCreationRefused: pods with the injected memory were refused; the injected memory was withdrawn.
 	ReasonPodCreationRefused = "PodCreationRefused"
+
+	// ReasonInjectedPodDidNotStart: the first pod of an image ended before its agent reported; pods with this image are not
+	// injected any more.
+	ReasonInjectedPodDidNotStart = "InjectedPodDidNotStart"
+
+	// ReasonNotBounded: a pod has reported that its stores could not be bounded, so they count as Kafka Streams ships them.
+	ReasonNotBounded = "NotBounded"
+
+	// ReasonPublishing: pods have not reported yet that they see the plan.
+	ReasonPublishing = "Publishing"
 
 	// ReasonWriteFailed: the API server did not take a write; the message says which, and the operator tries again.
 	ReasonWriteFailed = "WriteFailed"

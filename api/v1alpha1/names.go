@@ -32,6 +32,26 @@ const (
 	// PlanOptionsKey is the key of the plan ConfigMap that holds the JVM options, one on a line.
 	PlanOptionsKey = "jvm.options"
 
+	// PlanGenerationKey is the key of the plan ConfigMap that names the content of its other keys: what a report calls the generation on
+	// disk.
+	PlanGenerationKey = "generation"
+
+	// AgentVolume is the name of the volume that holds the agent's ConfigMap.
+	AgentVolume = "streamweir-agent"
+
+	// AgentMountPath is where the agent's ConfigMap is mounted in the container.
+	AgentMountPath = "/etc/streamweir/agent"
+
+	// AgentJarKey is the key of the agent's ConfigMap that holds the jar.
+	AgentJarKey = "streamweir-agent.jar"
+
+	// AgentOption loads the agent. The options variable of a container with the agent begins with it. It does not stand in the options
+	// file: a container that was created without the agent's mount reads the same file, and would not start with it.
+	AgentOption = "-javaagent:" + AgentMountPath + "/" + AgentJarKey
+
+	// AgentPort is where the agent serves its report.
+	AgentPort = 7907
+
 	// PodUIDVariable is the environment variable that holds the pod's UID.
 	PodUIDVariable = "STREAMWEIR_POD_UID"
 )

@@ -89,6 +89,23 @@ type PodInjectionSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	PlanGeneration string `json:"planGeneration,omitempty"`
 
+	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
+	// +optional
+	// +kubebuilder:validation:MinLength=12
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('streamweir-') && !format.dns1123Subdomain().validate(self).hasValue()",message="agentConfigMap must be the name of a ConfigMap and begin with streamweir-"
+	AgentConfigMap string `json:"agentConfigMap,omitempty"`
+
+	// exceptImages are images, as the container names them, with which an injected container did not start. Pods with one of
+	// them are left alone.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	ExceptImages []string `json:"exceptImages,omitempty"`
+
 	// memory is what to set. Not set: limit and request stay as they are.
 	// +optional
 	Memory InjectedMemory `json:"memory,omitzero"`
@@ -110,12 +127,20 @@ type WorkloadOwner struct {
 // InjectedMemory is the memory of the container. It holds for pods whose limit is forLimit, the limit in the template that
 // it was computed from: a template that was changed since then wins.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.forImage) || quantity(string(self.limit)).compareTo(quantity(string(self.forLimit))) >= 0",message="forImage must be set where limit is smaller than forLimit"
 // +kubebuilder:validation:XValidation:rule="!has(self.request) || quantity(string(self.request)).compareTo(quantity(string(self.limit))) <= 0",message="request must not be larger than limit"
 type InjectedMemory struct {
 	// forLimit is the limit that the pod must have for the memory to be set.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="forLimit must be larger than 0"
 	ForLimit *resource.Quantity `json:"forLimit,omitempty"`
+
+	// forImage is the image that the container must have for the memory to be set. It is set where limit is smaller than
+	// forLimit, which only an image may get that was seen to run within its bounds.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ForImage string `json:"forImage,omitempty"`
 
 	// limit that the pod gets.
 	// +required

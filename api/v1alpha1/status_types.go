@@ -19,6 +19,9 @@ const (
 	// MaxPodsThatDiffer is the most pods that a status lists.
 	MaxPodsThatDiffer = 50
 
+	// MaxImages is the most images that a status remembers.
+	MaxImages = 5
+
 	// MaxWarnings is the most warnings that a status holds.
 	MaxWarnings = 12
 
@@ -27,7 +30,7 @@ const (
 
 	// MaxConditionText is how long the message of a condition may be for the status to stay under 32 KiB. The schema permits
 	// more, as that of every condition does.
-	MaxConditionText = 512
+	MaxConditionText = 480
 )
 
 // StreamAppStatus says what was observed and planned. All of it is computed afresh from what was observed.
@@ -119,7 +122,26 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=40
 	Settings []Setting `json:"settings,omitempty"`
 
-	// podsThatDiffer are pods whose limit, need or resize is not the typical pod's; at most 50.
+	// boundedPods is how many pods have reported that one cache bounds all their RocksDB stores.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	BoundedPods *int32 `json:"boundedPods,omitempty"`
+
+	// images are what is known of the images that the container has run with the agent, newest first; at most 5.
+	// +optional
+	// +listType=map
+	// +listMapKey=imageID
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	Images []ImageStatus `json:"images,omitempty"`
+
+	// measured is the most that the pods have reported of regions that are otherwise assumed, while their container had this
+	// image.
+	// +optional
+	Measured MeasuredRegions `json:"measured,omitzero"`
+
+	// podsThatDiffer are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -251,6 +273,17 @@ type PodStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Tasks *int32 `json:"tasks,omitempty"`
 
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// the pod has no agent, or has not reported.
+	// +optional
+	Bounded Boundedness `json:"bounded,omitempty"`
+
+	// planGeneration is the plan that the pod's process read last, where it is not the one that is published.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	PlanGeneration string `json:"planGeneration,omitempty"`
+
 	// resize tells how the pod's last resize ended.
 	// +optional
 	Resize ResizeOutcome `json:"resize,omitempty"`
@@ -260,6 +293,91 @@ type PodStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=160
 	Message string `json:"message,omitempty"`
+}
+
+// Boundedness says whether RocksDB is bounded in a process.
+// +kubebuilder:validation:Enum=Pending;InForce;Off
+type Boundedness string
+
+const (
+	// BoundedPending: no store was opened yet.
+	BoundedPending Boundedness = "Pending"
+
+	// BoundedInForce: one cache bounds all stores but those with a cache of the application's own.
+	BoundedInForce Boundedness = "InForce"
+
+	// BoundedOff: the bounds could not be set; the stores are as Kafka Streams ships them.
+	BoundedOff Boundedness = "Off"
+)
+
+// ImageStatus is what is known of an image, by the reports of the pods that have run it.
+type ImageStatus struct {
+	// imageID is the image as the kubelet identifies it: a digest.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ImageID string `json:"imageID,omitempty"`
+
+	// image is its name in the pod.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+
+	// state says what was seen.
+	// +required
+	State ImageState `json:"state,omitempty"`
+
+	// sinceTime is when it was seen first.
+	// +optional
+	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
+}
+
+// ImageState is what was seen of an image.
+// +kubebuilder:validation:Enum=Started;Proven;Stopped
+type ImageState string
+
+const (
+	// ImageStarted: a pod has reported, so the image starts with the agent.
+	ImageStarted ImageState = "Started"
+
+	// ImageProven: a pod has reported that its stores are bounded. Only then may limits go below the template's.
+	ImageProven ImageState = "Proven"
+
+	// ImageStopped: the first pod with the agent ended before it reported. Pods with this image are no longer injected until the
+	// StreamApp changes.
+	ImageStopped ImageState = "Stopped"
+)
+
+// MeasuredRegions is the most that was reported, in steps, so that a plan does not follow each small figure.
+//
+// +kubebuilder:validation:MinProperties=1
+type MeasuredRegions struct {
+	// imageID of the container whose figures these are.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ImageID string `json:"imageID,omitempty"`
+
+	// metaspace that was committed, compressed class space included.
+	// +optional
+	Metaspace *resource.Quantity `json:"metaspace,omitempty"`
+
+	// codeCache that was committed.
+	// +optional
+	CodeCache *resource.Quantity `json:"codeCache,omitempty"`
+
+	// applicationHeap is what lived on the heap after full collections, without the record cache.
+	// +optional
+	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
+
+	// averageRecord is the average size of the records that were written.
+	// +optional
+	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
+
+	// warm: the figures come from a process that has run for long enough to be believed where they are below what is assumed.
+	// +optional
+	Warm *bool `json:"warm,omitempty"`
 }
 
 // ResizeOutcome tells how a resize of a running pod ended.

@@ -87,7 +87,8 @@ type StreamAppSpec struct {
 	// +optional
 	Memory MemorySpec `json:"memory,omitzero"`
 
-	// kafka says where the application's group is found. Not set: the tasks are taken from spec.streams.
+	// kafka says where the application's group is found. Not set: the tasks are taken from the reports of the pods' agents, else
+	// from spec.streams.
 	// +optional
 	Kafka KafkaSpec `json:"kafka,omitzero"`
 

@@ -5,7 +5,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods nor Kafka show them.
+// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods' reports nor Kafka show them.
 //
 // +kubebuilder:validation:MinProperties=1
 type StreamsSpec struct {
@@ -63,6 +63,11 @@ type StreamsSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	Subtopologies []Subtopology `json:"subtopologies,omitempty"`
 
+	// ownCaches says what becomes of block caches that the application's own RocksDBConfigSetter sets: Keep leaves and counts
+	// them; Replace puts the plan's shared cache in their place. Not set: Keep.
+	// +optional
+	OwnCaches OwnCaches `json:"ownCaches,omitempty"`
+
 	// configs are properties that the application sets itself and that concern memory, by name, with the prefixes that
 	// Kafka Streams knows (main.consumer., restore.consumer., producer. and so on). Never credentials.
 	// +optional
@@ -72,6 +77,18 @@ type StreamsSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	Configs []Config `json:"configs,omitempty"`
 }
+
+// OwnCaches says what becomes of the application's own block caches.
+// +kubebuilder:validation:Enum=Keep;Replace
+type OwnCaches string
+
+const (
+	// OwnCachesKeep leaves them as they are.
+	OwnCachesKeep OwnCaches = "Keep"
+
+	// OwnCachesReplace puts the plan's shared cache in their place.
+	OwnCachesReplace OwnCaches = "Replace"
+)
 
 // ProcessingGuarantee is a value of processing.guarantee.
 // +kubebuilder:validation:Enum=AtLeastOnce;ExactlyOnce;ExactlyOnceV2

@@ -72,6 +72,7 @@ func TestStreamAppRules(t *testing.T) {
 		},
 		"a container's name": {"container: app", "container: App", "container must be a DNS label, as the name of a container is"},
 		"a mode":             {"mode: Enforce", "mode: Auto", "Unsupported value"},
+		"own caches":         {"streams: {ownCaches: Replace}", "streams: {ownCaches: Share}", "Unsupported value"},
 		"an unknown field":   {"mode: Observe", "modus: Observe", "unknown field"},
 
 		"smallest limit": {"memory: {minLimit: 64Mi}", "memory: {minLimit: 63Mi}", "minLimit " + size64},
@@ -350,6 +351,21 @@ func TestPodInjectionRules(t *testing.T) {
 			launcher + "planConfigMap: streamweir-a.b",
 			launcher + "planConfigMap: streamweir-A",
 			name,
+		},
+		"an agent's name": {
+			launcher + plan + ", agentConfigMap: streamweir-agent-orders-0123456789",
+			launcher + plan + ", agentConfigMap: my-agent-of-orders",
+			"agentConfigMap must be the name of a ConfigMap and begin with streamweir-",
+		},
+		"excepted images": {
+			launcher + plan + ", exceptImages: ['orders:1', 'orders:2']",
+			launcher + plan + ", exceptImages: ['orders:1', 'orders:1']",
+			"Duplicate value",
+		},
+		"a limit below the template's only for an image": {
+			withMemory("forLimit: 2Gi, limit: 1Gi, forImage: 'orders:1'"),
+			withMemory("forLimit: 2Gi, limit: 1Gi"),
+			"forImage must be set where limit is smaller than forLimit",
 		},
 		"a plan": {launcher + plan, launcher + "ownOptions: ''", "Required value"},
 		"own options may be empty": {

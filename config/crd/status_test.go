@@ -30,6 +30,14 @@ func fullStatus() v1alpha1.StreamAppStatus {
 		ObservedGeneration: 12, Mode: v1alpha1.ModeEnforce, Pods: new(int32(500)), MissingPods: new(int32(1)),
 		PodsMissingSinceTime: &metav1.Time{}, Tasks: new(int32(10000)), Limit: amount, Need: amount, Expected: amount,
 		Survives: new(int32(2)), PlanGeneration: strings.Repeat("0", 64), Heap: amount, PodsNotListed: new(int32(450)),
+		BoundedPods: new(int32(450)), Measured: v1alpha1.MeasuredRegions{
+			ImageID: imageID(0), Metaspace: amount, CodeCache: amount, ApplicationHeap: amount, AverageRecord: amount, Warm: new(true),
+		},
+	}
+	for i := range v1alpha1.MaxImages {
+		status.Images = append(status.Images, v1alpha1.ImageStatus{
+			ImageID: imageID(i), Image: "registry.example/shop/orders:2026-11-30", State: v1alpha1.ImageProven, SinceTime: &metav1.Time{},
+		})
 	}
 	for _, condition := range []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionAssignmentKnown, v1alpha1.ConditionFits,
@@ -63,6 +71,8 @@ func fullStatus() v1alpha1.StreamAppStatus {
 	return status
 }
 
+func imageID(i int) string { return fmt.Sprintf("registry.example/shop/orders@sha256:%064d", i) }
+
 func streamAppWithStatus(t *testing.T, status v1alpha1.StreamAppStatus) map[string]any {
 	t.Helper()
 	app := &v1alpha1.StreamApp{
@@ -95,6 +105,9 @@ func TestStatusOfALargeApplicationIsValidAndSmall(t *testing.T) {
 		condition.(map[string]any)["lastTransitionTime"] = "2026-11-30T00:00:00Z"
 	}
 	object["status"].(map[string]any)["podsMissingSinceTime"] = "2026-11-30T00:00:00Z"
+	for _, image := range object["status"].(map[string]any)["images"].([]any) {
+		image.(map[string]any)["sinceTime"] = "2026-11-30T00:00:00Z"
+	}
 	if errors := loadSchema(t, "streamweir.dev_streamapps.yaml").validate(t, object, nil); len(errors) > 0 {
 		t.Errorf("got %v, want a valid status", errors.ToAggregate())
 	}
@@ -110,6 +123,9 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 		"pods that differ": func(s *v1alpha1.StreamAppStatus) {
 			s.PodsThatDiffer = append(s.PodsThatDiffer, v1alpha1.PodStatus{Name: "more"})
 		},
+		"images": func(s *v1alpha1.StreamAppStatus) {
+			s.Images = append(s.Images, v1alpha1.ImageStatus{ImageID: "more", State: v1alpha1.ImageStarted})
+		},
 		"warnings":         func(s *v1alpha1.StreamAppStatus) { s.Warnings = append(s.Warnings, "more") },
 		"text of warnings": func(s *v1alpha1.StreamAppStatus) { s.Warnings[0] += "m" },
 		"text about a pod": func(s *v1alpha1.StreamAppStatus) {
@@ -119,6 +135,9 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := fullStatus()
 			status.Conditions, status.PodsMissingSinceTime = nil, nil
+			for i := range status.Images {
+				status.Images[i].SinceTime = nil
+			}
 			if errors := s.validate(t, streamAppWithStatus(t, status), nil); len(errors) > 0 {
 				t.Fatalf("at the cap: got %v, want no error", errors.ToAggregate())
 			}

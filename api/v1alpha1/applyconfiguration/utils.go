@@ -21,6 +21,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=streamweir.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Config"):
 		return &apiv1alpha1.ConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ImageStatus"):
+		return &apiv1alpha1.ImageStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InjectedMemory"):
 		return &apiv1alpha1.InjectedMemoryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("JVMSpec"):
@@ -29,6 +31,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.KafkaSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Line"):
 		return &apiv1alpha1.LineApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MeasuredRegions"):
+		return &apiv1alpha1.MeasuredRegionsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemorySpec"):
 		return &apiv1alpha1.MemorySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pin"):

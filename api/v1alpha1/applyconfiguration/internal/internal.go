@@ -26,6 +26,8 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.streamweir.streamweir.api.v1alpha1.Boundedness
+  scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.Caching
   scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.Config
@@ -39,9 +41,29 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.GroupProtocol
   scalar: string
+- name: dev.streamweir.streamweir.api.v1alpha1.ImageState
+  scalar: string
+- name: dev.streamweir.streamweir.api.v1alpha1.ImageStatus
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+    - name: imageID
+      type:
+        scalar: string
+    - name: sinceTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: dev.streamweir.streamweir.api.v1alpha1.ImageState
 - name: dev.streamweir.streamweir.api.v1alpha1.InjectedMemory
   map:
     fields:
+    - name: forImage
+      type:
+        scalar: string
     - name: forLimit
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -107,6 +129,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: source
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.Source
+- name: dev.streamweir.streamweir.api.v1alpha1.MeasuredRegions
+  map:
+    fields:
+    - name: applicationHeap
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: averageRecord
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: codeCache
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: imageID
+      type:
+        scalar: string
+    - name: metaspace
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: warm
+      type:
+        scalar: boolean
 - name: dev.streamweir.streamweir.api.v1alpha1.MemorySpec
   map:
     fields:
@@ -137,6 +180,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.OptionsVariable
   scalar: string
+- name: dev.streamweir.streamweir.api.v1alpha1.OwnCaches
+  scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.Pin
   map:
     fields:
@@ -164,9 +209,18 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.streamweir.streamweir.api.v1alpha1.PodInjectionSpec
   map:
     fields:
+    - name: agentConfigMap
+      type:
+        scalar: string
     - name: container
       type:
         scalar: string
+    - name: exceptImages
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: memory
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.InjectedMemory
@@ -191,6 +245,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.streamweir.streamweir.api.v1alpha1.PodStatus
   map:
     fields:
+    - name: bounded
+      type:
+        namedType: dev.streamweir.streamweir.api.v1alpha1.Boundedness
     - name: limit
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -203,6 +260,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: need
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: planGeneration
+      type:
+        scalar: string
     - name: resize
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.ResizeOutcome
@@ -321,6 +381,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.streamweir.streamweir.api.v1alpha1.StreamAppStatus
   map:
     fields:
+    - name: boundedPods
+      type:
+        scalar: numeric
     - name: conditions
       type:
         list:
@@ -335,6 +398,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: heap
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: images
+      type:
+        list:
+          elementType:
+            namedType: dev.streamweir.streamweir.api.v1alpha1.ImageStatus
+          elementRelationship: associative
+          keys:
+          - imageID
     - name: limit
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -347,6 +418,9 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - pool
           - name
+    - name: measured
+      type:
+        namedType: dev.streamweir.streamweir.api.v1alpha1.MeasuredRegions
     - name: missingPods
       type:
         scalar: numeric
@@ -413,6 +487,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: groupProtocol
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.GroupProtocol
+    - name: ownCaches
+      type:
+        namedType: dev.streamweir.streamweir.api.v1alpha1.OwnCaches
     - name: processingGuarantee
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.ProcessingGuarantee

@@ -17,6 +17,9 @@ import (
 type InjectedMemoryApplyConfiguration struct {
 	// forLimit is the limit that the pod must have for the memory to be set.
 	ForLimit *resource.Quantity `json:"forLimit,omitempty"`
+	// forImage is the image that the container must have for the memory to be set. It is set where limit is smaller than
+	// forLimit, which only an image may get that was seen to run within its bounds.
+	ForImage *string `json:"forImage,omitempty"`
 	// limit that the pod gets.
 	Limit *resource.Quantity `json:"limit,omitempty"`
 	// request that the pod gets. Not set: the pod keeps its own. A Guaranteed pod gets the limit as its request, whatever
@@ -35,6 +38,14 @@ func InjectedMemory() *InjectedMemoryApplyConfiguration {
 // If called multiple times, the ForLimit field is set to the value of the last call.
 func (b *InjectedMemoryApplyConfiguration) WithForLimit(value resource.Quantity) *InjectedMemoryApplyConfiguration {
 	b.ForLimit = &value
+	return b
+}
+
+// WithForImage sets the ForImage field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ForImage field is set to the value of the last call.
+func (b *InjectedMemoryApplyConfiguration) WithForImage(value string) *InjectedMemoryApplyConfiguration {
+	b.ForImage = &value
 	return b
 }
 

@@ -29,6 +29,11 @@ type PodInjectionSpecApplyConfiguration struct {
 	PlanConfigMap *string `json:"planConfigMap,omitempty"`
 	// planGeneration names the plan. The pod gets it as the annotation streamweir.dev/plan.
 	PlanGeneration *string `json:"planGeneration,omitempty"`
+	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
+	AgentConfigMap *string `json:"agentConfigMap,omitempty"`
+	// exceptImages are images, as the container names them, with which an injected container did not start. Pods with one of
+	// them are left alone.
+	ExceptImages []string `json:"exceptImages,omitempty"`
 	// memory is what to set. Not set: limit and request stay as they are.
 	Memory *InjectedMemoryApplyConfiguration `json:"memory,omitempty"`
 }
@@ -92,6 +97,24 @@ func (b *PodInjectionSpecApplyConfiguration) WithPlanConfigMap(value string) *Po
 // If called multiple times, the PlanGeneration field is set to the value of the last call.
 func (b *PodInjectionSpecApplyConfiguration) WithPlanGeneration(value string) *PodInjectionSpecApplyConfiguration {
 	b.PlanGeneration = &value
+	return b
+}
+
+// WithAgentConfigMap sets the AgentConfigMap field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AgentConfigMap field is set to the value of the last call.
+func (b *PodInjectionSpecApplyConfiguration) WithAgentConfigMap(value string) *PodInjectionSpecApplyConfiguration {
+	b.AgentConfigMap = &value
+	return b
+}
+
+// WithExceptImages adds the given value to the ExceptImages field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ExceptImages field.
+func (b *PodInjectionSpecApplyConfiguration) WithExceptImages(values ...string) *PodInjectionSpecApplyConfiguration {
+	for i := range values {
+		b.ExceptImages = append(b.ExceptImages, values[i])
+	}
 	return b
 }
 

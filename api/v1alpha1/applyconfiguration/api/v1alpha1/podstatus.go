@@ -23,6 +23,11 @@ type PodStatusApplyConfiguration struct {
 	Need *resource.Quantity `json:"need,omitempty"`
 	// tasks that the pod runs now: active, standby and warm-up.
 	Tasks *int32 `json:"tasks,omitempty"`
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// the pod has no agent, or has not reported.
+	Bounded *apiv1alpha1.Boundedness `json:"bounded,omitempty"`
+	// planGeneration is the plan that the pod's process read last, where it is not the one that is published.
+	PlanGeneration *string `json:"planGeneration,omitempty"`
 	// resize tells how the pod's last resize ended.
 	Resize *apiv1alpha1.ResizeOutcome `json:"resize,omitempty"`
 	// message says more, for a person.
@@ -64,6 +69,22 @@ func (b *PodStatusApplyConfiguration) WithNeed(value resource.Quantity) *PodStat
 // If called multiple times, the Tasks field is set to the value of the last call.
 func (b *PodStatusApplyConfiguration) WithTasks(value int32) *PodStatusApplyConfiguration {
 	b.Tasks = &value
+	return b
+}
+
+// WithBounded sets the Bounded field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Bounded field is set to the value of the last call.
+func (b *PodStatusApplyConfiguration) WithBounded(value apiv1alpha1.Boundedness) *PodStatusApplyConfiguration {
+	b.Bounded = &value
+	return b
+}
+
+// WithPlanGeneration sets the PlanGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PlanGeneration field is set to the value of the last call.
+func (b *PodStatusApplyConfiguration) WithPlanGeneration(value string) *PodStatusApplyConfiguration {
+	b.PlanGeneration = &value
 	return b
 }
 

@@ -23,7 +23,8 @@ type StreamAppSpecApplyConfiguration struct {
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
 	// memory says within which limits to plan, and for what.
 	Memory *MemorySpecApplyConfiguration `json:"memory,omitempty"`
-	// kafka says where the application's group is found. Not set: the tasks are taken from spec.streams.
+	// kafka says where the application's group is found. Not set: the tasks are taken from the reports of the pods' agents, else
+	// from spec.streams.
 	Kafka *KafkaSpecApplyConfiguration `json:"kafka,omitempty"`
 	// streams holds facts of the Kafka Streams application that no other source shows.
 	Streams *StreamsSpecApplyConfiguration `json:"streams,omitempty"`

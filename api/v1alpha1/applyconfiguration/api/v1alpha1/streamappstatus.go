@@ -47,7 +47,14 @@ type StreamAppStatusApplyConfiguration struct {
 	Lines []LineApplyConfiguration `json:"lines,omitempty"`
 	// settings are the options and properties in effect or planned, with where they come from.
 	Settings []SettingApplyConfiguration `json:"settings,omitempty"`
-	// podsThatDiffer are pods whose limit, need or resize is not the typical pod's; at most 50.
+	// boundedPods is how many pods have reported that one cache bounds all their RocksDB stores.
+	BoundedPods *int32 `json:"boundedPods,omitempty"`
+	// images are what is known of the images that the container has run with the agent, newest first; at most 5.
+	Images []ImageStatusApplyConfiguration `json:"images,omitempty"`
+	// measured is the most that the pods have reported of regions that are otherwise assumed, while their container had this
+	// image.
+	Measured *MeasuredRegionsApplyConfiguration `json:"measured,omitempty"`
+	// podsThatDiffer are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
 	PodsThatDiffer []PodStatusApplyConfiguration `json:"podsThatDiffer,omitempty"`
 	// podsNotListed is how many pods differ beyond those that podsThatDiffer lists.
 	PodsNotListed *int32 `json:"podsNotListed,omitempty"`
@@ -193,6 +200,35 @@ func (b *StreamAppStatusApplyConfiguration) WithSettings(values ...*SettingApply
 		}
 		b.Settings = append(b.Settings, *values[i])
 	}
+	return b
+}
+
+// WithBoundedPods sets the BoundedPods field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BoundedPods field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithBoundedPods(value int32) *StreamAppStatusApplyConfiguration {
+	b.BoundedPods = &value
+	return b
+}
+
+// WithImages adds the given value to the Images field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Images field.
+func (b *StreamAppStatusApplyConfiguration) WithImages(values ...*ImageStatusApplyConfiguration) *StreamAppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithImages")
+		}
+		b.Images = append(b.Images, *values[i])
+	}
+	return b
+}
+
+// WithMeasured sets the Measured field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Measured field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithMeasured(value *MeasuredRegionsApplyConfiguration) *StreamAppStatusApplyConfiguration {
+	b.Measured = value
 	return b
 }
 

@@ -12,7 +12,7 @@ import (
 // StreamsSpecApplyConfiguration represents a declarative configuration of the StreamsSpec type for use
 // with apply.
 //
-// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods nor Kafka show them.
+// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods' reports nor Kafka show them.
 type StreamsSpecApplyConfiguration struct {
 	// version of Kafka Streams that the application uses, such as 4.4.0.
 	Version *string `json:"version,omitempty"`
@@ -33,6 +33,9 @@ type StreamsSpecApplyConfiguration struct {
 	Stores []StoreApplyConfiguration `json:"stores,omitempty"`
 	// subtopologies are the parts of the topology, by id.
 	Subtopologies []SubtopologyApplyConfiguration `json:"subtopologies,omitempty"`
+	// ownCaches says what becomes of block caches that the application's own RocksDBConfigSetter sets: Keep leaves and counts
+	// them; Replace puts the plan's shared cache in their place. Not set: Keep.
+	OwnCaches *apiv1alpha1.OwnCaches `json:"ownCaches,omitempty"`
 	// configs are properties that the application sets itself and that concern memory, by name, with the prefixes that
 	// Kafka Streams knows (main.consumer., restore.consumer., producer. and so on). Never credentials.
 	Configs []ConfigApplyConfiguration `json:"configs,omitempty"`
@@ -123,6 +126,14 @@ func (b *StreamsSpecApplyConfiguration) WithSubtopologies(values ...*Subtopology
 		}
 		b.Subtopologies = append(b.Subtopologies, *values[i])
 	}
+	return b
+}
+
+// WithOwnCaches sets the OwnCaches field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OwnCaches field is set to the value of the last call.
+func (b *StreamsSpecApplyConfiguration) WithOwnCaches(value apiv1alpha1.OwnCaches) *StreamsSpecApplyConfiguration {
+	b.OwnCaches = &value
 	return b
 }
 
