@@ -1,0 +1,158 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// figures are what an instance says of itself (app/.../Figures.java): bytes, and milliseconds.
+type figures struct {
+	At        int64  `json:"at"`
+	State     string `json:"state"`
+	Processed int64  `json:"processed"`
+	Active    int    `json:"active"`
+	Standby   int    `json:"standby"`
+	HeapUsed  int64  `json:"heapUsed"`
+	Metaspace int64  `json:"metaspace"`
+	CodeCache int64  `json:"codeCache"`
+	Direct    int64  `json:"direct"`
+	Threads   int    `json:"threads"`
+	// Collecting is the time in collections so far, Running the time from the start to RUNNING.
+	Collecting int64 `json:"collecting"`
+	Running    int64 `json:"running"`
+}
+
+// setup is how the instances of an application run.
+type setup struct {
+	classPath   string
+	application string
+	broker      *broker
+	folder      string
+	// limit of the cgroup.
+	limit int64
+	// heap is the size of the heap, all of which is resident from the start, so that it can be subtracted.
+	heap int64
+	// agent is the agent's jar and planFolder its plan; empty: the application runs as shipped.
+	agent, planFolder string
+	// configs and arguments of the application.
+	configs map[string]string
+	// flags are further flags of the JVM.
+	flags []string
+}
+
+// instance is a running instance in its cgroup.
+type instance struct {
+	*process
+	cgroup *cgroup
+	// address of the agent's report; empty without the agent.
+	address string
+	latest  atomic.Pointer[figures]
+	each    func(*figures)
+}
+
+// startInstance starts an instance. each is called with all figures that it tells, in order; it may be nil.
+func (s *setup) startInstance(ctx context.Context, name string, each func(*figures)) (*instance, error) {
+	group, err := newCgroup(fmt.Sprintf("streamweir-calibrate-%d-%s", os.Getpid(), name), s.limit)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{cgroup: group, each: each}
+	i.latest.Store(&figures{})
+	argv, err := s.command(ctx, i, name)
+	if err == nil {
+		i.process, err = start(ctx, s.folder, name, group, i.line, argv...)
+	}
+	if err != nil {
+		_ = group.remove()
+		return nil, err
+	}
+	return i, nil
+}
+
+// command is the command line: what the plan says for the JVM, and the heap's pages touched at the start.
+func (s *setup) command(ctx context.Context, i *instance, name string) ([]string, error) {
+	argv := []string{"env", "MALLOC_ARENA_MAX=2", "java"}
+	if s.agent != "" {
+		free, err := freeAddresses(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		i.address = free[0]
+		_, port, _ := strings.Cut(free[0], ":")
+		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, "jvm.options"))
+	} else {
+		argv = append(argv, fmt.Sprintf("-Xmx%d", s.heap))
+	}
+	argv = append(argv, fmt.Sprintf("-Xms%d", s.heap), "-XX:+AlwaysPreTouch", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true")
+	argv = append(argv, s.flags...)
+	argv = append(argv, "-cp", s.classPath, "dev.streamweir.calibrate.App")
+	configs := maps.Clone(s.configs)
+	configs["application.id"] = s.application
+	configs["bootstrap.servers"] = s.broker.address
+	configs["client.id"] = name
+	configs["state.dir"] = filepath.Join(s.folder, name+".state")
+	for _, key := range slices.Sorted(maps.Keys(configs)) {
+		argv = append(argv, key+"="+configs[key])
+	}
+	return argv, nil
+}
+
+// line takes a line of the instance's output.
+func (i *instance) line(line []byte) {
+	f := &figures{}
+	if json.Unmarshal(line, f) != nil {
+		return
+	}
+	i.latest.Store(f)
+	if i.each != nil {
+		i.each(f)
+	}
+}
+
+// stop ends the instance and removes its cgroup.
+func (i *instance) stop(signal syscall.Signal) {
+	i.end(signal)
+	_ = eventually(context.Background(), 10*time.Second, "the cgroup is empty", i.cgroup.remove)
+}
+
+// ask gets the agent's report.
+func (i *instance) ask(ctx context.Context) (*report, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+"/v1/report", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	told := &report{}
+	return told, json.NewDecoder(response.Body).Decode(told)
+}
+
+// report is what is read of the agent's report (assignment/report.go).
+type report struct {
+	Bounded string `json:"bounded"`
+	RocksDB struct {
+		CacheUsage  int64 `json:"cacheUsage"`
+		CachePinned int64 `json:"cachePinned"`
+		Opened      int64 `json:"opened"`
+		Closed      int64 `json:"closed"`
+	} `json:"rocksdb"`
+}

@@ -1,0 +1,108 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Calibrate is the instrument by which the planner's constants are set. It runs real Kafka Streams applications against a real broker,
+// each instance in a memory cgroup and bounded by the agent with a plan of the planner's own, and prints what was predicted against what
+// was measured.
+//
+//	calibrate run [SCENARIO ...]   first load, steady updates, loss of an instance, restore, steady updates
+//	calibrate fragmentation        one instance under steady updates for hours
+//	calibrate table                write the tables of docs/calibration.md from the results
+//
+// It needs Linux with memory cgroups (version 1 or 2), root, Java 17 and, once, Maven.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	// agent is the jar, results the folder of the results, keep the folder of logs and samples.
+	agent, results, keep string
+	duration             time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.agent, "agent", "agent/streamweir-agent.jar", "the agent's jar")
+	flag.StringVar(&o.results, "results", "docs/calibration", "the folder of the results, lines of JSON")
+	flag.StringVar(&o.keep, "keep", "", "a folder for logs and samples; they are removed if it is empty")
+	flag.DurationVar(&o.duration, "duration", 2*time.Hour, "how long the run for fragmentation lasts")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := o.run(ctx, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "calibrate:", err)
+		os.Exit(1)
+	}
+}
+
+// run does what the arguments say.
+func (o *options) run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("say what to do: run, fragmentation or table")
+	}
+	switch args[0] {
+	case "fragmentation":
+		return o.fragmentation(ctx)
+	default:
+		return fmt.Errorf("%q: it must be run, fragmentation or table", args[0])
+	}
+}
+
+// classPath builds the Java side if the cache lacks it, and is its class path.
+func classPath(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, "hack/calibrate/build.sh")
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("hack/calibrate/build.sh (run in the root of the checkout): %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// folder is where an experiment keeps its files, and what removes it.
+func (o *options) folder(name string) (string, func(), error) {
+	if o.keep != "" {
+		folder := filepath.Join(o.keep, name)
+		return folder, func() { _ = os.RemoveAll(filepath.Join(folder, "storage")) }, os.MkdirAll(folder, 0o755)
+	}
+	folder, err := os.MkdirTemp("", "streamweir-calibrate-")
+	return folder, func() { _ = os.RemoveAll(folder) }, err
+}
+
+// experiment prepares one of a scenario with the agent and its plan.
+func (o *options) experiment(ctx context.Context, s *scenario) (*experiment, func(), error) {
+	classes, err := classPath(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	agent := ""
+	if o.agent != "" {
+		if agent, err = filepath.Abs(o.agent); err != nil {
+			return nil, nil, err
+		}
+	}
+	folder, remove, err := o.folder(s.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &experiment{scenario: s, setup: setup{classPath: classes, application: s.Name, folder: folder, agent: agent}}
+	e.setup.configs = s.configs()
+	for key, value := range s.arguments(s.Name) {
+		e.setup.configs[key] = value
+	}
+	return e, func() { e.close(); remove() }, nil
+}

@@ -1,0 +1,178 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// sampleEvery is how often the memory of an instance is read, askEvery how often the agent is asked.
+	sampleEvery = 50 * time.Millisecond
+	askEvery    = time.Second
+)
+
+// sample is one reading of an instance. The agent's figures are of up to askEvery before.
+type sample struct {
+	At       time.Time `json:"at"`
+	Instance string    `json:"instance"`
+	Phase    string    `json:"phase"`
+	memory
+	figures
+	CacheUsage  int64 `json:"cacheUsage,omitempty"`
+	CachePinned int64 `json:"cachePinned,omitempty"`
+	Stores      int64 `json:"stores,omitempty"`
+}
+
+// peaks are the largest values of each figure in a phase, over all instances and all readings.
+type peaks struct {
+	Samples   int64 `json:"samples"`
+	Anon      int64 `json:"anon"`
+	File      int64 `json:"file"`
+	LeastFile int64 `json:"leastFile"`
+	Kernel    int64 `json:"kernel"`
+	HeapUsed  int64 `json:"heapUsed"`
+	Metaspace int64 `json:"metaspace"`
+	CodeCache int64 `json:"codeCache"`
+	Direct    int64 `json:"direct"`
+	Threads   int64 `json:"threads"`
+	Cache     int64 `json:"cache"`
+	Pinned    int64 `json:"pinned"`
+	Stores    int64 `json:"stores"`
+}
+
+// add takes a reading in.
+func (p *peaks) add(s *sample) {
+	if p.Samples++; p.Samples == 1 || s.File < p.LeastFile {
+		p.LeastFile = s.File
+	}
+	for _, pair := range []struct {
+		peak *int64
+		now  int64
+	}{
+		{&p.Anon, s.Anon}, {&p.File, s.File}, {&p.Kernel, s.Kernel}, {&p.HeapUsed, s.HeapUsed}, {&p.Metaspace, s.Metaspace},
+		{&p.CodeCache, s.CodeCache}, {&p.Direct, s.Direct}, {&p.Threads, int64(s.figures.Threads)}, {&p.Cache, s.CacheUsage},
+		{&p.Pinned, s.CachePinned}, {&p.Stores, s.Stores},
+	} {
+		*pair.peak = max(*pair.peak, pair.now)
+	}
+}
+
+// merge takes the peaks of other readings in.
+func (p *peaks) merge(o *peaks) {
+	least := p.LeastFile
+	if p.Samples == 0 || o.Samples > 0 && o.LeastFile < least {
+		least = o.LeastFile
+	}
+	count := p.Samples + o.Samples
+	p.add(&sample{
+		memory:     memory{Anon: o.Anon, File: o.File, Kernel: o.Kernel},
+		figures:    figures{HeapUsed: o.HeapUsed, Metaspace: o.Metaspace, CodeCache: o.CodeCache, Direct: o.Direct, Threads: int(o.Threads)},
+		CacheUsage: o.Cache, CachePinned: o.Pinned, Stores: o.Stores,
+	})
+	p.Samples, p.LeastFile = count, least
+}
+
+// watch reads the memory of instances, by phases.
+type watch struct {
+	// log takes samples as lines of JSON, one of each instance every logEvery.
+	log      io.Writer
+	logEvery time.Duration
+
+	mu     sync.Mutex
+	phase  string
+	order  []string
+	phases map[string]*peaks
+}
+
+func newWatch(log io.Writer, logEvery time.Duration) *watch {
+	return &watch{log: log, logEvery: logEvery, phases: map[string]*peaks{}}
+}
+
+// enter begins a phase.
+func (w *watch) enter(phase string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phases[phase] == nil {
+		w.phases[phase] = &peaks{}
+		w.order = append(w.order, phase)
+	}
+	w.phase = phase
+}
+
+// take adds a reading to the present phase.
+func (w *watch) take(s *sample) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.Phase = w.phase; s.Phase != "" {
+		w.phases[s.Phase].add(s)
+	}
+}
+
+// follow reads an instance until it ends or the context does. What a log line tells is the reading with the most anonymous memory since
+// the line before.
+func (w *watch) follow(ctx context.Context, i *instance) {
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	var told *report
+	var most *sample
+	asked, logged := time.Time{}, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.done:
+			return
+		case <-ticker.C:
+		}
+		if i.address != "" && time.Since(asked) >= askEvery {
+			asked = time.Now()
+			if answer, err := i.ask(ctx); err == nil {
+				told = answer
+			}
+		}
+		now := i.sample(told)
+		if now == nil {
+			continue
+		}
+		w.take(now)
+		if most == nil || now.Anon > most.Anon {
+			most = now
+		}
+		if time.Since(logged) >= w.logEvery {
+			logged = time.Now()
+			w.write(most)
+			most = nil
+		}
+	}
+}
+
+// write logs a reading.
+func (w *watch) write(s *sample) {
+	line, err := json.Marshal(s)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = w.log.Write(append(line, '\n'))
+}
+
+// sample reads an instance; nil if its cgroup cannot be read.
+func (i *instance) sample(told *report) *sample {
+	m, err := i.cgroup.read()
+	if err != nil {
+		return nil
+	}
+	s := &sample{At: time.Now().UTC(), Instance: i.name, memory: m, figures: *i.latest.Load()}
+	if told != nil {
+		s.CacheUsage, s.CachePinned = told.RocksDB.CacheUsage, told.RocksDB.CachePinned
+		s.Stores = told.RocksDB.Opened - told.RocksDB.Closed
+	}
+	return s
+}
