@@ -61,7 +61,8 @@ var knobs = [...]knob{
 	partitionKnob("main.consumer.", func(w *Workload) *Consumer { return &w.Clients.Main }, (*planner).mainPartitions),
 	recordsKnob("buffered.records.per.partition", func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition }),
 	recordsKnob("main.consumer.max.poll.records", func(w *Workload) *Fact[int] { return &w.Clients.Main.MaxPollRecords }),
-	bytesKnob(named("producer.buffer.memory"), func(w *Workload) *Fact[Bytes] { return &w.Clients.Producer.BufferMemory }, (*planner).leastBuffer),
+	// Without a prefix: nobody but a producer has it, and what an application adds later, with or without one, then wins.
+	bytesKnob(named("buffer.memory"), func(w *Workload) *Fact[Bytes] { return &w.Clients.Producer.BufferMemory }, (*planner).leastBuffer),
 	bytesKnob(recordCacheName, func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache }, (*planner).leastRecordCache),
 }
 

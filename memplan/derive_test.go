@@ -45,7 +45,7 @@ func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 		"restore.consumer.fetch.max.bytes": int64(512 * KiB), "main.consumer.fetch.max.bytes": int64(MiB),
 		"restore.consumer.max.partition.fetch.bytes": int64(256 * KiB), "main.consumer.max.partition.fetch.bytes": int64(256 * KiB),
 		"buffered.records.per.partition": 100, "main.consumer.max.poll.records": 100,
-		"producer.buffer.memory": int64(MiB), "statestore.cache.max.bytes": int64(8 * 64 * KiB),
+		"buffer.memory": int64(MiB), "statestore.cache.max.bytes": int64(8 * 64 * KiB),
 	}
 	seen := map[string]bool{}
 	for limit := need + 512*MiB; limit >= need; limit -= MiB {
