@@ -101,8 +101,10 @@ type StoreKind string
 const (
 	// KeyValue is a plain or timestamped key-value store: one RocksDB instance, or one in-memory map.
 	KeyValue StoreKind = "KeyValue"
-	// Window is a window or session store: segments.
+	// Window is a window store, or a session store where the source cannot tell: segments.
 	Window StoreKind = "Window"
+	// Session is a session store: segments.
+	Session StoreKind = "Session"
 	// JoinWindow is one side of a stream-stream join: segments, never cached.
 	JoinWindow StoreKind = "JoinWindow"
 	// OuterJoinList is the list of a left or outer stream-stream join's records that have no partner yet (from 3.1).
@@ -132,6 +134,16 @@ type Changelog struct {
 	Assumed bool
 }
 
+// OpenStore is a state store that is open in a process.
+type OpenStore struct {
+	// Name is the store's name.
+	Name string
+	// Kind is read from the scope of its metrics and from its name.
+	Kind StoreKind
+	// InMemory says that it is on the heap, and not in RocksDB.
+	InMemory bool
+}
+
 // Subtopology is one subtopology of the application.
 type Subtopology struct {
 	// ID as in [Task].
@@ -146,6 +158,8 @@ type Subtopology struct {
 	SinkTopics []Topic
 	// Changelogs of its stores, sorted by store.
 	Changelogs []Changelog
+	// Stores are all that its tasks have open, sorted by name. Only the pods' reports show them; they do not show changelogs.
+	Stores []OpenStore
 	// UnloggedStores are stores without a changelog, sorted. Known only where the broker keeps the topology's
 	// description (KIP-1331, 4.4, with a plugin).
 	UnloggedStores []string
