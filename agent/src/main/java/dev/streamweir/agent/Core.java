@@ -264,10 +264,7 @@ final class Core implements Source {
         StringBuilder now = new StringBuilder();
         for (LoaderSide side : sides()) {
             Map<String, Object> figures = side.rocksdb();
-            now.append(figures.get("opened")).append('/').append(figures.get("closed"));
-        }
-        for (Map<String, Object> client : clients()) {
-            now.append(client.get("clientID")).append(client.get("state"));
+            now.append(figures.get("opened")).append('/').append(figures.get("closed")).append('/').append(side.changes()).append(' ');
         }
         synchronized (this) {
             if (planChanged || !seen.contentEquals(now)) {

@@ -111,6 +111,12 @@ final class LoaderSide implements BiFunction<String, Object[], Object> {
         return clients == null ? Collections.emptyList() : (List<Map<String, Object>>) clients;
     }
 
+    /** Grows with what changes of the clients without anybody saying so: see inside.Clients. */
+    long changes() {
+        Object changes = tell("changes");
+        return changes == null ? 0 : (Long) changes;
+    }
+
     /** The figures of this loader's stores: see inside.Inside. */
     @SuppressWarnings("unchecked")
     Map<String, Object> rocksdb() {

@@ -48,6 +48,8 @@ public final class Inside implements BiFunction<String, Object[], Object> {
                 return null;
             case "clients":
                 return clients.report();
+            case "changes":
+                return clients.changes();
             case "rocksdb":
                 return figures();
             default:
