@@ -13,9 +13,10 @@ most=$((200 * 1024)) # of a ConfigMap's 1 MiB it takes 4/3 of that, twice where 
 command -v mvn >/dev/null || { echo "mvn (Maven 3.8 or newer) is not on the PATH: it builds the agent" >&2; exit 69; }
 target=$(mktemp -d)
 trap 'rm -rf "$target"' EXIT
-cp -R "$here/pom.xml" "$here/src" "$target"
+cp -R "$here/pom.xml" "$here/src" "$here/testdata" "$target"
 mvn -q -B -ntp -Dstyle.color=never -f "$target/pom.xml" package >&2
-size=$(stat -c %s "$target/target/streamweir-agent.jar")
+java -cp "$target/target/streamweir-agent.jar" "$here/src/build/Strip.java" "$target/target/streamweir-agent.jar" "$target/streamweir-agent.jar"
+size=$(stat -c %s "$target/streamweir-agent.jar")
 [ "$size" -lt "$most" ] || { echo "the agent has $size bytes: it must have less than $most" >&2; exit 1; }
-cp "$target/target/streamweir-agent.jar" "$jar"
+cp "$target/streamweir-agent.jar" "$jar"
 echo "agent: $size bytes" >&2

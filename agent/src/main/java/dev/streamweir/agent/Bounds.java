@@ -11,9 +11,11 @@ final class Bounds {
     private static final long MIB = 1L << 20;
 
     /** The process beside heap and stores: memplan.Bootstrap's lines for metaspace, code, JIT, stacks, sockets and kernel. */
-    private static final long PROCESS = 266 * MIB;
+    private static final long PROCESS = 268 * MIB;
     /** The page cache without which a JVM stalls: memplan's default policy. */
     private static final long PAGE_CACHE = 48 * MIB;
+    /** From here on the JVM chooses G1 (os::is_server_class_machine). */
+    private static final long SERVER_CLASS = 1792 * MIB;
     /** Below this an LRUCache has fewer shards (memplan's minCache); a smaller container gets a sixteenth of its limit. */
     private static final long LEAST_CACHE = 32 * MIB;
     /** What nothing is taken away from: a cache of this size still holds the index blocks of small stores. */
@@ -57,13 +59,14 @@ final class Bounds {
             return new Bounds(plan.cache, plan.writeBufferManager, "Plan");
         }
         long cache = Math.max(Math.min(FLOOR, plan.cache), plan.cache - missing / 3 * 2);
-        return new Bounds(cache, (long) (plan.writeBufferManager * ((double) cache / plan.cache)), "Clamped");
+        long manager = (long) (plan.writeBufferManager * ((double) cache / plan.cache));
+        return new Bounds(cache, Math.max(manager, Math.min(MIB, plan.writeBufferManager)), "Clamped"); // a manager of 0 bounds nothing
     }
 
     /** What is left for the cache if nothing but the limit and the heap is known. */
     private static long bootstrap(long limit, long heap) {
         long headroom = limit / 10;
-        long collector = heap / 20; // G1 at 4 GiB; it has more beside a small heap, Serial has less (memplan/process.go)
+        long collector = limit < SERVER_CLASS ? heap / 200 : 39 * MIB + heap / 23; // Serial, G1: memplan/process.go
         long left = limit - headroom - heap - collector - PROCESS - Math.max(PAGE_CACHE, limit / 20) - limit / 512;
         return Math.max(left / 3 * 2, Math.min(LEAST_CACHE, Math.max(FLOOR, limit / 16)));
     }

@@ -3,6 +3,7 @@
 
 package dev.streamweir.agent;
 
+import dev.streamweir.agent.report.Jvm;
 import dev.streamweir.agent.report.ReportServer;
 import dev.streamweir.agent.report.Source;
 import java.lang.ref.WeakReference;
@@ -66,7 +67,7 @@ final class Core implements Source {
             return null;
         }
         long limit = Memory.limit();
-        long heap = Memory.heap();
+        long heap = Jvm.maxHeap();
         if (first == null) {
             first = Bounds.of(startPlan, limit, heap);
             if (first.source.equals("Clamped")) {

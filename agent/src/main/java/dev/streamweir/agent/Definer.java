@@ -21,7 +21,9 @@ final class Definer {
     /** What the inserted calls go to; it knows the JDK only. */
     private static final String BRIDGE = "Bridge";
     /** The rest, each after the classes that it extends. */
-    static final String[] REST = {"SharedBounds", "Sizes", "OwnCaches", "Room", "ThreadTasks", "ClientMetrics", "Client", "Clients", "BoundedSetter", "Inside"};
+    static final String[] REST = {
+        "SharedBounds", "Sizes", "OwnCaches", "Room", "ThreadTasks", "ClientMetrics", "Client", "Clients", "BoundedSetter", "Inside"
+    };
 
     private final Instrumentation instrumentation;
     private Method defineClass;
