@@ -51,6 +51,8 @@ type setup struct {
 	configs map[string]string
 	// flags are further flags of the JVM.
 	flags []string
+	// each is called with all figures that an instance tells, in their order; it may be nil.
+	each func(name string, f *figures)
 }
 
 // instance is a running instance in its cgroup.
@@ -63,17 +65,17 @@ type instance struct {
 	each    func(*figures)
 }
 
-// startInstance starts an instance. each is called with all figures that it tells, in order; it may be nil.
-func (s *setup) startInstance(ctx context.Context, name string, each func(*figures)) (*instance, error) {
+// startInstance starts an instance.
+func (s *setup) startInstance(ctx context.Context, name string) (*instance, error) {
 	group, err := newCgroup(fmt.Sprintf("streamweir-calibrate-%d-%s", os.Getpid(), name), s.limit)
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{cgroup: group, each: each}
+	i := &instance{cgroup: group}
 	i.latest.Store(&figures{})
 	argv, err := s.command(ctx, i, name)
 	if err == nil {
-		i.process, err = start(ctx, s.folder, name, group, i.line, argv...)
+		i.process, err = start(ctx, s.folder, name, group, func(line []byte) { s.line(i, name, line) }, argv...)
 	}
 	if err != nil {
 		_ = group.remove()
@@ -111,15 +113,15 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 	return argv, nil
 }
 
-// line takes a line of the instance's output.
-func (i *instance) line(line []byte) {
+// line takes a line of an instance's output.
+func (s *setup) line(i *instance, name string, line []byte) {
 	f := &figures{}
 	if json.Unmarshal(line, f) != nil {
 		return
 	}
 	i.latest.Store(f)
-	if i.each != nil {
-		i.each(f)
+	if s.each != nil {
+		s.each(name, f)
 	}
 }
 

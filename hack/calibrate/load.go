@@ -64,6 +64,19 @@ func (g *generator) fill(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	return g.flush(ctx)
+}
+
+// burst writes updates of random keys, as fast as the broker takes them.
+func (g *generator) burst(ctx context.Context, updates int) error {
+	for i := range updates {
+		g.write(ctx, g.topics[i%len(g.topics)], g.random.IntN(g.hot))
+	}
+	return g.flush(ctx)
+}
+
+// flush waits until the broker has what was written.
+func (g *generator) flush(ctx context.Context) error {
 	if err := g.client.Flush(ctx); err != nil {
 		return err
 	}

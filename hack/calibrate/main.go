@@ -7,6 +7,9 @@
 //
 //	calibrate run [SCENARIO ...]   first load, steady updates, loss of an instance, restore, steady updates
 //	calibrate fragmentation        one instance under steady updates for hours
+//	calibrate cascade [WAY ...]    three instances, of which one is lost, as shipped and with agent and plan
+//	calibrate throughput           with agent and plan against as shipped
+//	calibrate start                what the agent costs at the start
 //	calibrate table                write the tables of docs/calibration.md from the results
 //
 // It needs Linux with memory cgroups (version 1 or 2), root, Java 17 and, once, Maven.
@@ -31,6 +34,8 @@ type options struct {
 	// agent is the jar, results the folder of the results, keep the folder of logs and samples.
 	agent, results, keep string
 	duration             time.Duration
+	// nativeMemory has the JVM track its native memory.
+	nativeMemory bool
 }
 
 func main() {
@@ -39,6 +44,7 @@ func main() {
 	flag.StringVar(&o.results, "results", "docs/calibration", "the folder of the results, lines of JSON")
 	flag.StringVar(&o.keep, "keep", "", "a folder for logs and samples; they are removed if it is empty")
 	flag.DurationVar(&o.duration, "duration", 2*time.Hour, "how long the run for fragmentation lasts")
+	flag.BoolVar(&o.nativeMemory, "nmt", false, "have the JVMs track their native memory, and keep it with the samples")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx, flag.Args())
@@ -51,14 +57,23 @@ func main() {
 
 // run does what the arguments say.
 func (o *options) run(ctx context.Context, args []string) error {
+	const what = "run, fragmentation, cascade, throughput, start or table"
 	if len(args) == 0 {
-		return errors.New("say what to do: run, fragmentation or table")
+		return errors.New("say what to do: " + what)
 	}
 	switch args[0] {
+	case "run":
+		return o.calibrate(ctx, args[1:])
 	case "fragmentation":
 		return o.fragmentation(ctx)
+	case "cascade":
+		return o.cascade(ctx, args[1:])
+	case "throughput":
+		return o.throughput(ctx)
+	case "start":
+		return o.starts(ctx)
 	default:
-		return fmt.Errorf("%q: it must be run, fragmentation or table", args[0])
+		return fmt.Errorf("%q: it must be %s", args[0], what)
 	}
 }
 

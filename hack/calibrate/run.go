@@ -34,7 +34,6 @@ type experiment struct {
 	instances []*instance
 	watchers  sync.WaitGroup
 	sampleLog *os.File
-	say       func(format string, args ...any)
 }
 
 // figuresEvery is how often an instance tells its figures.
@@ -74,7 +73,7 @@ func (e *experiment) prepare(ctx context.Context, plan *memplan.Plan, logEvery t
 // startInstances starts all instances and begins to read them.
 func (e *experiment) startInstances(ctx context.Context) error {
 	for n := range e.scenario.Instances {
-		i, err := e.setup.startInstance(ctx, fmt.Sprintf("%s-%d", e.setup.application, n), nil)
+		i, err := e.setup.startInstance(ctx, fmt.Sprintf("%s-%d", e.setup.application, n))
 		if err != nil {
 			return err
 		}
@@ -143,17 +142,22 @@ func (e *experiment) processed() int64 {
 // running waits until the instances that live are RUNNING and have so many active tasks together.
 func (e *experiment) running(ctx context.Context, tasks int) error {
 	return e.until(ctx, loadTime, "all tasks run", func() error {
-		active := 0
-		for _, i := range e.instances {
-			if f := i.latest.Load(); !i.ended() && f.State == "RUNNING" {
-				active += f.Active
-			}
-		}
-		if active != tasks {
+		if active := e.active(); active != tasks {
 			return fmt.Errorf("%d of %d tasks", active, tasks)
 		}
 		return nil
 	})
+}
+
+// active is the number of active tasks of the instances that live and are RUNNING.
+func (e *experiment) active() int {
+	active := 0
+	for _, i := range e.instances {
+		if f := i.latest.Load(); !i.ended() && f.State == "RUNNING" {
+			active += f.Active
+		}
+	}
+	return active
 }
 
 // until tries until it succeeds, and fails at once when something has ended by itself.

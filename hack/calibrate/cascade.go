@@ -1,0 +1,280 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"streamweir.dev/streamweir/memplan"
+)
+
+// The two ways in which an application runs.
+const (
+	asShipped = "as shipped"
+	bounded   = "with agent and plan"
+)
+
+// The cascade: three instances under load, of which one is lost. The figures are those of the trial with which the design began.
+const (
+	cascadeLimit = 760 * memplan.MiB
+	cascadeHeap  = 256 * memplan.MiB
+	// cascadeTime is how long the survivors are watched after the loss.
+	cascadeTime = 10 * time.Minute
+	// allowedStall is the longest time without progress outside of the rebalance, in ms.
+	allowedStall = 5000
+)
+
+// cascadeResult is a run of the cascade.
+type cascadeResult struct {
+	Mode string `json:"mode"`
+	Date string `json:"date"`
+	// Events are what happened, in seconds from the loss on.
+	Events []event `json:"events"`
+	// OOMKilled is the number of instances that the kernel killed, Instances how many there were.
+	OOMKilled int `json:"oomKilled"`
+	Instances int `json:"instances"`
+	// Watched is for how many seconds the survivors were watched, Rebalance how many until they had all tasks; 0: never.
+	Watched   int `json:"watched"`
+	Rebalance int `json:"rebalance"`
+	// Stall is the longest time in ms in which an instance made no progress after the rebalance, StallRebalance within it.
+	Stall          int64 `json:"stall"`
+	StallRebalance int64 `json:"stallRebalance"`
+	// Anon and LeastFile are the largest anonymous memory and the least page cache of a survivor, in bytes; Limit is that of each.
+	Anon      int64 `json:"anon"`
+	LeastFile int64 `json:"leastFile"`
+	Limit     int64 `json:"limit"`
+	// Before and After are the records a second of all instances.
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+}
+
+// event is something that happened.
+type event struct {
+	Second int    `json:"second"`
+	What   string `json:"what"`
+	at     time.Time
+}
+
+// held says whether nothing was killed and nothing stalled.
+func (r *cascadeResult) held() bool {
+	return r.OOMKilled == 0 && r.Rebalance > 0 && r.Stall <= allowedStall
+}
+
+// cascadeScenario is the application of the cascade.
+func cascadeScenario() scenario {
+	return scenario{
+		Name: "cascade", Title: "the cascade", Topology: "key-value", Stores: 3, Instances: 3, Threads: 2, Tasks: 12,
+		Keys: 480_000, ValueBytes: 1000, Rate: 3000, Speed: 1,
+	}
+}
+
+// cascadePlan is the plan of an instance that must survive the loss of one of three.
+func cascadePlan(s *scenario) (memplan.Plan, error) {
+	w, err := s.workload()
+	if err != nil {
+		return memplan.Plan{}, err
+	}
+	w.JVM.MaxHeap = memplan.Known(cascadeHeap, memplan.Spec)
+	w.RocksDB.SharedCache = memplan.Fact[memplan.Bytes]{}
+	assigned := memplan.Assignment{}
+	for n := range s.Instances {
+		pod := memplan.Pod{Name: fmt.Sprint(n), Threads: s.Threads}
+		for t := n; t < s.Tasks; t += s.Instances {
+			pod.Current.Active = append(pod.Current.Active, memplan.Task{Subtopology: "0", Partition: int32(t)})
+		}
+		pod.Target = pod.Current
+		assigned.Pods = append(assigned.Pods, pod)
+	}
+	plan := memplan.PlanFor(w, memplan.LoadAfter(w, assigned, "0", 1), memplan.DefaultPolicy(), cascadeLimit)
+	if !plan.Fits() {
+		return plan, fmt.Errorf("the plan does not fit:\n%s", plan.Explain())
+	}
+	return plan, nil
+}
+
+// cascade runs it in both ways, and fails unless the one dies and the other lives.
+func (o *options) cascade(ctx context.Context, modes []string) error {
+	if len(modes) == 0 {
+		modes = []string{asShipped, bounded}
+	}
+	var errs []error
+	for _, mode := range modes {
+		r, err := o.cascadeIn(ctx, mode)
+		if err != nil {
+			return fmt.Errorf("%s: %w", mode, err)
+		}
+		fmt.Printf("%s: %+v\n", mode, *r)
+		if err := keep(filepath.Join(o.results, "cascade.jsonl"), r, func(c *cascadeResult) string { return c.Mode }); err != nil {
+			return err
+		}
+		switch {
+		case mode == asShipped && r.OOMKilled == 0:
+			errs = append(errs, errors.New("as shipped, no instance was killed"))
+		case mode == bounded && !r.held():
+			errs = append(errs, errors.New("with agent and plan, an instance was killed or stalled"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cascadeIn runs the cascade in one way.
+func (o *options) cascadeIn(ctx context.Context, mode string) (*cascadeResult, error) {
+	s := cascadeScenario()
+	e, end, err := o.experiment(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	plan, err := cascadePlan(&s)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(e.setup.folder, "plan.txt"), []byte(plan.Explain()), 0o600); err != nil {
+		return nil, err
+	}
+	c := &cascadeRun{experiment: e, stalls: newStalls(), dead: map[*instance]bool{}}
+	c.result = cascadeResult{Mode: mode, Date: time.Now().UTC().Format(time.DateOnly), Instances: s.Instances, Limit: int64(cascadeLimit)}
+	e.setup.limit, e.setup.heap, e.setup.each = int64(cascadeLimit), int64(plan.Heap), c.stalls.note
+	if mode == asShipped {
+		e.setup.agent = ""
+	}
+	if err := e.prepare(ctx, &plan, logSamplesEvery); err != nil {
+		return nil, err
+	}
+	return &c.result, c.run(ctx)
+}
+
+// cascadeRun is one run under way.
+type cascadeRun struct {
+	*experiment
+	result cascadeResult
+	stalls *stalls
+	// dead are the instances that ended by themselves.
+	dead map[*instance]bool
+}
+
+// run loads, takes one instance away and watches the others. An instance that the kernel kills is a result, not an error.
+func (c *cascadeRun) run(ctx context.Context) error {
+	c.enter(phaseLoad)
+	if err := c.startInstances(ctx); err != nil {
+		return err
+	}
+	if err := c.running(ctx, c.tasks()); err != nil {
+		return err
+	}
+	if err := c.generator.fill(ctx); err != nil {
+		return err
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go c.generator.update(ctx, c.scenario.Rate, stop)
+	c.enter(phaseSteady)
+	from, before := time.Now(), c.processed()
+	if err := c.look(ctx, time.Minute, func() {}); err != nil {
+		return err
+	}
+	c.result.Before = float64(c.processed()-before) / time.Since(from).Seconds()
+	lost := time.Now()
+	c.enter(phaseRestore)
+	c.takeAway()
+	err := c.afterwards(ctx, lost)
+	for i := range c.result.Events {
+		c.result.Events[i].Second = int(c.result.Events[i].at.Sub(lost).Seconds())
+	}
+	return err
+}
+
+// enter begins a phase.
+func (c *cascadeRun) enter(phase string) {
+	c.watch.enter(phase)
+	c.stalls.enter(phase, time.Now().UnixMilli())
+}
+
+// happened notes an event.
+func (c *cascadeRun) happened(format string, args ...any) {
+	c.result.Events = append(c.result.Events, event{at: time.Now(), What: fmt.Sprintf(format, args...)})
+}
+
+// takeAway kills one instance, if all live: otherwise the kernel was faster.
+func (c *cascadeRun) takeAway() {
+	if len(c.dead) > 0 {
+		c.happened("none is taken away, for the kernel has done it")
+		return
+	}
+	last := c.instances[len(c.instances)-1]
+	c.happened("%s is taken away with kill -9", last.name)
+	last.stop(syscall.SIGKILL)
+}
+
+// afterwards watches the survivors.
+func (c *cascadeRun) afterwards(ctx context.Context, lost time.Time) error {
+	settled, done := time.Time{}, int64(0)
+	err := c.look(ctx, cascadeTime, func() {
+		if settled.IsZero() && c.active() == c.tasks() {
+			settled, done = time.Now(), c.processed()
+			c.result.Rebalance = max(1, int(settled.Sub(lost).Seconds()))
+			c.happened("the survivors have all tasks")
+			c.enter(phaseAfter)
+		}
+	})
+	c.result.Watched = int(time.Since(lost).Seconds())
+	if !settled.IsZero() {
+		c.result.After = float64(c.processed()-done) / time.Since(settled).Seconds()
+	}
+	c.result.Stall, c.result.StallRebalance = c.stalls.in(phaseAfter), c.stalls.in(phaseRestore)
+	after := peaks{}
+	for _, phase := range []string{phaseRestore, phaseAfter} {
+		if p, ok := c.watch.phases[phase]; ok {
+			after.merge(p)
+		}
+	}
+	c.result.Anon, c.result.LeastFile = after.Anon, after.LeastFile
+	return err
+}
+
+// look looks every tenth of a second, until the time is over or no instance lives.
+func (c *cascadeRun) look(ctx context.Context, d time.Duration, each func()) error {
+	timer, ticker := time.NewTimer(d), time.NewTicker(figuresEvery)
+	defer timer.Stop()
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case <-ticker.C:
+		}
+		if err := errors.Join(c.setup.broker.process.failure(), c.generator.failure()); err != nil {
+			return err
+		}
+		for _, i := range c.instances {
+			if i.failure() != nil && !c.dead[i] {
+				c.noteDeath(i)
+			}
+		}
+		if each(); !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.ended() }) {
+			c.happened("none is left")
+			return nil
+		}
+	}
+}
+
+// noteDeath notes that an instance ended by itself.
+func (c *cascadeRun) noteDeath(i *instance) {
+	c.dead[i] = true
+	if m, err := i.cgroup.read(); err == nil && m.OOMKills > 0 {
+		c.result.OOMKilled++
+		c.happened("%s is OOM-killed", i.name)
+		return
+	}
+	c.happened("%s has ended: %v", i.name, i.failure())
+}

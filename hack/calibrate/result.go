@@ -1,0 +1,190 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"streamweir.dev/streamweir/memplan"
+)
+
+// result is what a run predicted and measured. All amounts are bytes.
+type result struct {
+	Scenario string `json:"scenario"`
+	Title    string `json:"title"`
+	Date     string `json:"date"`
+	// Limit of the cgroup and Heap of the JVM, by the plan; Cache is the shared cache.
+	Limit int64 `json:"limit"`
+	Heap  int64 `json:"heap"`
+	Cache int64 `json:"cache"`
+	// Tasks and RocksDB instances (segments included) that the instance had at its peak.
+	Tasks  int   `json:"tasks"`
+	Stores int64 `json:"stores"`
+	// Lines of the plan that are anonymous native memory, with what was measured of them.
+	Lines []lineResult `json:"lines"`
+	// Bound and Expected are the sums of those lines, Peak is the largest anonymous memory of a cgroup less the heap, which is resident
+	// in full from the start.
+	Bound    int64 `json:"bound"`
+	Expected int64 `json:"expected"`
+	Peak     int64 `json:"peak"`
+	// HeapLive is what the heap held after a full collection at the end, HeapLines the sum of the bounds of the heap's lines without the
+	// collector's room.
+	HeapLive  int64 `json:"heapLive"`
+	HeapLines int64 `json:"heapLines"`
+	// KernelBound is what the plan has for the kernel's memory: page tables, kernel objects, sockets.
+	KernelBound int64         `json:"kernelBound"`
+	OOMKills    int64         `json:"oomKills"`
+	Phases      []phaseResult `json:"phases"`
+}
+
+// lineResult is a line of the plan. Measured is its largest measured value, 0 where it cannot be told apart.
+type lineResult struct {
+	Region   memplan.Region `json:"region"`
+	Name     string         `json:"name"`
+	Bound    int64          `json:"bound"`
+	Expected int64          `json:"expected"`
+	Measured int64          `json:"measured,omitempty"`
+}
+
+// phaseResult is a phase of a run.
+type phaseResult struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	peaks
+}
+
+// anonymous says whether a native line is memory without a file behind it, which memory.stat shows as rss or anon: all but the page
+// cache and what the kernel has.
+func anonymous(l *memplan.Line) bool {
+	return l.Pool == memplan.Native && l.Region != memplan.RegionPageCache && !kernels(l)
+}
+
+// kernels says whether a line is the kernel's memory.
+func kernels(l *memplan.Line) bool {
+	return slices.Contains([]memplan.Region{memplan.RegionKernel, memplan.RegionKernelObjects, memplan.RegionSockets}, l.Region)
+}
+
+// compare puts what was measured beside the plan.
+func compare(s *scenario, plan *memplan.Plan, phases []phaseResult, heapLive int64) result {
+	all := peaks{}
+	for i := range phases {
+		all.merge(&phases[i].peaks)
+	}
+	r := result{
+		Scenario: s.Name, Title: s.Title, Limit: int64(plan.Limit), Heap: int64(plan.Heap), Cache: int64(s.Cache), Tasks: plan.Load.Total,
+		Stores: all.Stores, Peak: all.Anon - int64(plan.Heap), HeapLive: heapLive, Phases: phases,
+	}
+	for i := range plan.Lines {
+		l := &plan.Lines[i]
+		switch {
+		case anonymous(l):
+			r.Lines = append(r.Lines, lineResult{Region: l.Region, Name: l.Name, Bound: int64(l.Bound), Expected: int64(l.Expected), Measured: measured(l, &all)})
+			r.Bound += int64(l.Bound)
+			r.Expected += int64(l.Expected)
+		case kernels(l):
+			r.KernelBound += int64(l.Bound)
+		case l.Pool == memplan.Heap && l.Region != memplan.RegionHeapReserve:
+			r.HeapLines += int64(l.Bound)
+		}
+	}
+	return r
+}
+
+// measured is the peak of a line that the JVM or the agent tells apart.
+func measured(l *memplan.Line, p *peaks) int64 {
+	switch l.Region {
+	case memplan.RegionMetaspace:
+		return p.Metaspace
+	case memplan.RegionCodeCache:
+		return p.CodeCache
+	case memplan.RegionDirectMemory:
+		return p.Direct
+	case memplan.RegionBlockCache:
+		return p.Cache
+	default:
+		return 0
+	}
+}
+
+// tolerance is how far the expected peak may be from the measured one, in percent.
+const tolerance = 10
+
+// verdict says whether the plan held: "holds", or what did not.
+func (r *result) verdict() string {
+	switch {
+	case r.OOMKills > 0:
+		return "OOM-killed"
+	case r.Peak > r.Bound:
+		return "peak above the bound"
+	case r.HeapLive > r.Heap:
+		return "live set above the heap"
+	case r.off() > tolerance || r.off() < -tolerance:
+		return fmt.Sprintf("bound holds; expected peak %+.0f %%", r.off())
+	default:
+		return "holds"
+	}
+}
+
+// off is how far the expected peak is above (+) or below (-) the measured one, in percent.
+func (r *result) off() float64 {
+	if r.Peak <= 0 {
+		return 0
+	}
+	return 100 * float64(r.Expected-r.Peak) / float64(r.Peak)
+}
+
+// keep puts a result into a file of JSON lines, in place of an earlier one of the same name.
+func keep[T any](path string, r *T, name func(*T) string) error {
+	all, err := readLines[T](path)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(all, func(o T) bool { return name(&o) == name(r) }); i >= 0 {
+		all[i] = *r
+	} else {
+		all = append(all, *r)
+	}
+	return writeLines(path, all)
+}
+
+// readLines reads a file of JSON lines; one that is not there has none.
+func readLines[T any](path string) ([]T, error) {
+	file, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	var all []T
+	for decoder := json.NewDecoder(file); decoder.More(); {
+		var one T
+		if err := decoder.Decode(&one); err != nil {
+			return nil, fmt.Errorf("%s: value %d: %w", path, len(all)+1, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// writeLines replaces a file of JSON lines.
+func writeLines[T any](path string, all []T) error {
+	var text []byte
+	for i := range all {
+		line, err := json.Marshal(all[i])
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
