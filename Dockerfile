@@ -7,6 +7,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY main.go ./
+COPY agent/agent.go agent/streamweir-agent.jar agent/
 COPY api api
 COPY assignment assignment
 COPY controllers controllers

@@ -39,6 +39,10 @@ verify: ## Check format, lint, API rules, tidy modules, and that generated files
 build: ## Build the operator into bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/streamweir .
 
+.PHONY: agent
+agent: ## Build the agent's jar with Maven and JDK 17, and run its unit tests.
+	@agent/build.sh
+
 .PHONY: plugin
 plugin: ## Install the kubectl plugin, with its completion, into Go's folder of programs.
 	@go install -trimpath ./cmd/kubectl-streamweir

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.function.Supplier;
 
 /** What the agent knows and has decided, once for the JVM. */
 final class Core implements Source {
@@ -45,8 +46,15 @@ final class Core implements Source {
         return sides.containsKey(loader);
     }
 
-    synchronized void add(ClassLoader loader, LoaderSide side) {
-        sides.put(loader, new WeakReference<>(side));
+    /** The side of a loader, made at the first time. The loader's bridge keeps it. */
+    synchronized LoaderSide sideOf(ClassLoader loader, Supplier<LoaderSide> made) {
+        WeakReference<LoaderSide> known = sides.get(loader);
+        LoaderSide side = known == null ? null : known.get();
+        if (side == null) {
+            side = made.get();
+            sides.put(loader, new WeakReference<>(side));
+        }
+        return side;
     }
 
     /** The plan's settings for an application: those of the first read, since they hold until the process ends. */

@@ -32,8 +32,11 @@ final class Definer {
         this.instrumentation = instrumentation;
     }
 
-    /** Makes sure that a loader has its bridge, with a door to the agent. */
-    synchronized void bridge(Core core, Module module, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
+    /**
+     * Makes sure that a loader has its bridge, with a door to the agent. No lock is held: the caller may hold that of its loader, for which
+     * another thread may wait.
+     */
+    void bridge(Core core, Module module, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
         if (core.knows(loader)) {
             return;
         }
@@ -41,13 +44,11 @@ final class Definer {
             instrumentation.redefineModule(module, Set.of(loader.getUnnamedModule()), Map.of(), Map.of(), Set.of(), Map.of());
         }
         Class<?> bridge = define(BRIDGE, loader, domain);
-        LoaderSide side = new LoaderSide(core, this, loader, domain);
-        bridge.getField("door").set(null, side);
-        core.add(loader, side);
+        bridge.getField("door").set(null, core.sideOf(loader, () -> new LoaderSide(core, this, loader, domain)));
     }
 
     /** Defines the rest in a loader, and gives the class of its entry. */
-    synchronized Class<?> rest(ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
+    Class<?> rest(ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
         Class<?> last = null;
         for (String name : REST) {
             last = define(name, loader, domain);
@@ -66,15 +67,18 @@ final class Definer {
         try {
             return (Class<?>) defineClass().invoke(loader, PACKAGE + name, bytes, 0, bytes.length, domain);
         } catch (InvocationTargetException failure) {
-            if (failure.getCause() instanceof LinkageError && loader == Definer.class.getClassLoader()) {
-                return Class.forName(PACKAGE + name, false, loader); // on a plain class path it may have been found by itself
+            if (failure.getCause() instanceof LinkageError) { // another thread was first, or it was found on the class path
+                Class<?> there = Class.forName(PACKAGE + name, false, loader);
+                if (there.getClassLoader() == loader) {
+                    return there;
+                }
             }
             throw failure;
         }
     }
 
     /** ClassLoader.defineClass, which an agent may open for itself. */
-    private Method defineClass() throws NoSuchMethodException {
+    private synchronized Method defineClass() throws NoSuchMethodException {
         if (defineClass == null) {
             Module ours = Definer.class.getModule();
             instrumentation.redefineModule(
