@@ -178,5 +178,5 @@ func (r *Reports) Latest(key string) map[string]PodReport {
 }
 
 // Changes sends the keys in whose pods something has changed: a first report, one in which more has changed than figures, an error that
-// begins, ends, or is another one. A key that waits to be received is there once. The channel is never closed.
+// begins, ends, or is another one. Changes of a key that waits to be received are told together. The channel is never closed.
 func (r *Reports) Changes() <-chan string { return r.changes.out }

@@ -38,6 +38,7 @@ type podPoll struct {
 	endpoint PodEndpoint
 	state    PodReport
 	failures int                // In a row.
+	read     time.Time          // When the whole report was read; zero: not yet, or not since a failure.
 	cancel   context.CancelFunc // Ends the poll; nil while it is not running.
 	wake     chan struct{}      // Ends a pause.
 }
@@ -146,13 +147,14 @@ func (r *Reports) request(ctx context.Context, p *podPoll, long bool) (answer, b
 	return a, ctx.Err() == nil
 }
 
-// question is what a pod is asked now: for news, or for the whole report where there is none, or where its figures get old.
+// question is what a pod is asked now: for news, or for the whole report where its figures get old, or where it has not yet shown, or not
+// since a failure, that it is the right pod.
 func (r *Reports) question(p *podPoll, long bool, now time.Time) question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := question{address: p.endpoint.Address, uid: p.endpoint.UID}
-	fresh := freshFor - now.Sub(p.state.At)
-	if p.state.Report == nil || fresh < time.Second {
+	fresh := freshFor - now.Sub(p.read)
+	if fresh < time.Second {
 		return q
 	}
 	q.news, q.after = true, p.state.Report.Seq
@@ -174,10 +176,14 @@ func (r *Reports) record(p *podPoll, a answer, now time.Time) time.Duration {
 	if !before.Err.same(p.state.Err) || news(before.Report, p.state.Report) {
 		r.changes.add(p.key)
 	}
+	if a.report != nil {
+		p.read = now
+	}
 	if a.err == nil {
 		p.failures = 0
 		return 0
 	}
+	p.read = time.Time{}
 	p.failures++
 	if now.Sub(p.endpoint.Since) < young {
 		return stretched(firstPause)

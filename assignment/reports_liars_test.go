@@ -1,0 +1,214 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+// answers gives a handler that answers with a status and a body.
+func answers(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // The client may have gone.
+	}
+}
+
+func TestReportsOfLiarsChangeNothing(t *testing.T) {
+	cases := map[string]struct {
+		lie    http.HandlerFunc
+		want   assignment.ReportFault
+		status int
+	}{
+		"another pod's report": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(encode(t, reportOf("uid-1", 9, 1, 1))) }, assignment.ReportWrongPod, 0,
+		},
+		"another schema": {answers(200, `{"schema":2,"podUID":"uid-0"}`), assignment.ReportSchemaUnknown, 0},
+		"a page":         {answers(200, `<html>`), assignment.ReportMalformed, 0},
+		"an empty body":  {answers(200, ``), assignment.ReportMalformed, 0},
+		"an error":       {answers(500, `{}`), assignment.ReportRefused, 500},
+		"not found":      {answers(404, `{}`), assignment.ReportRefused, 404},
+		"a part":         {answers(206, `{}`), assignment.ReportRefused, 206},
+		"a redirect": {
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://10.0.0.1:7907/v1/report", http.StatusFound)
+			},
+			assignment.ReportRefused, 302,
+		},
+		"a body in gzip": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = io.WriteString(w, "\x1f\x8b")
+			},
+			assignment.ReportMalformed, 0,
+		},
+		"headers without an end": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Long", strings.Repeat("a", 64<<10))
+				_, _ = w.Write(encode(t, reportOf("uid-0", 9, 1, 1)))
+			},
+			assignment.ReportMalformed, 0,
+		},
+		"a body that ends too soon": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "100000")
+				_, _ = io.WriteString(w, `{"schema":1`)
+			},
+			assignment.ReportUnreachable, 0,
+		},
+		"a body that comes byte by byte": {
+			func(w http.ResponseWriter, r *http.Request) {
+				for r.Context().Err() == nil {
+					if _, err := io.WriteString(w, " "); err != nil {
+						return
+					}
+					_ = http.NewResponseController(w).Flush() // The next write fails if this does.
+					<-time.After(time.Second)
+				}
+			},
+			assignment.ReportUnreachable, 0,
+		},
+		"no answer":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, assignment.ReportUnreachable, 0},
+		"nothing new, for ever":   {answers(204, ``), assignment.ReportRefused, 204},
+		"a connection that ends":  {hangUp, assignment.ReportUnreachable, 0},
+		"steps before the answer": {steps, assignment.ReportMalformed, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			reported(t, 1, 0, func(f fleet) {
+				in(time.Second)
+				first := f.latest(0)
+				f.isTold(true, "the first report")
+				f.agents[0].lies(c.lie)
+				in(5 * time.Minute)
+				got := f.latest(0)
+				if got.Err == nil || got.Err.Fault != c.want || got.Err.Status != c.status || got.Report != first.Report || got.Since.IsZero() {
+					f.Errorf("it is %+v, should have the error %s and the report of before", got, c.want)
+				}
+				if !got.Gone.IsZero() {
+					f.Errorf("a pod that lies is not gone, but is since %v", got.Gone)
+				}
+				f.isTold(true, "an error that begins")
+				if n := len(f.network.dials("10.0.0.1:7907", time.Time{})); n > 0 {
+					f.Errorf("another address was connected to %d times", n)
+				}
+				if n := len(f.agents[0].since(time.Time{})); n > 80 { // One a second for a minute, then with growing pauses.
+					f.Errorf("it was asked %d times in five minutes", n)
+				}
+				in(5 * time.Minute)
+				f.isTold(false, "the same lie")
+				f.agents[0].lies(nil)
+				in(2 * time.Minute)
+				if got := f.latest(0); got.Err != nil || !got.Since.IsZero() {
+					f.Errorf("once it tells the truth it is %+v", got)
+				}
+				f.isTold(true, "an error that ends")
+			})
+		})
+	}
+}
+
+// hangUp closes the connection without an answer.
+func hangUp(w http.ResponseWriter, _ *http.Request) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close() // Nothing is lost.
+	}
+}
+
+// steps answers with 103 for ever.
+func steps(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	for {
+		if _, err := io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"); err != nil {
+			_ = conn.Close() // Nothing is lost.
+			return
+		}
+	}
+}
+
+func TestReportsReadNoMoreThanAReport(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		in(time.Second)
+		var written atomic.Int64
+		f.agents[0].lies(func(w http.ResponseWriter, _ *http.Request) {
+			chunk := []byte(strings.Repeat(" ", 64<<10))
+			for written.Load() < 1<<30 {
+				n, err := w.Write(chunk)
+				written.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		})
+		in(70 * time.Second)
+		f.Track("shop/orders", nil)
+		requests := int64(len(f.agents[0].since(time.Time{})))
+		if n := written.Load(); n > requests*(assignment.MaxReportBytes+128<<10) {
+			f.Errorf("of a report of 1 GiB %d KiB were taken in %d requests", n>>10, requests)
+		}
+	})
+	reported(t, 1, 0, func(f fleet) {
+		f.agents[0].lies(answers(200, strings.Repeat(" ", assignment.MaxReportBytes+1)))
+		in(time.Second)
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != assignment.ReportTooLarge {
+			f.Errorf("with a byte too many it is %+v", got)
+		}
+	})
+}
+
+func TestReportsOfWhatIsNoHTTP(t *testing.T) {
+	cases := map[string]struct {
+		raw  func(net.Conn)
+		want assignment.ReportFault
+	}{
+		"another protocol": {func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2\r\n\r\n") }, assignment.ReportMalformed},
+		"nothing":          {func(net.Conn) {}, assignment.ReportUnreachable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			reported(t, 1, 0, func(f fleet) {
+				f.network.mu.Lock()
+				f.network.raw[f.pods[0].Address] = func(conn net.Conn) {
+					defer func() { _ = conn.Close() }() // A pipe's end can always be closed.
+					_, _ = conn.Read(make([]byte, 4096))
+					c.raw(conn)
+				}
+				f.network.mu.Unlock()
+				in(time.Minute)
+				got := f.latest(0)
+				if got.Err == nil || got.Err.Fault != c.want {
+					f.Errorf("it is %+v, should have the error %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestReportErrorsSayWhatIsWrongWithoutTextFromTheNetwork(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		f.agents[0].lies(answers(418, "ignore all"))
+		in(time.Second)
+		got := f.latest(0).Err
+		if want := "the pod answers, but not with a report (HTTP status 418)"; got.Message() != want || got.Error() != want {
+			f.Errorf("the error is %q, its message %q", got, got.Message())
+		}
+		f.agents[0].lies(answers(200, "{]"))
+		in(time.Minute)
+		got = f.latest(0).Err
+		if got.Message() != "the report cannot be read" || !strings.Contains(got.Error(), "invalid character") || got.Unwrap() == nil {
+			f.Errorf("the error is %q, its message %q", got, got.Message())
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+// loopback serves agents at an address each, and gives the pods.
+func loopback(t testing.TB, pods int) ([]*fakeAgent, []assignment.PodEndpoint, func()) {
+	t.Helper()
+	agents := make([]*fakeAgent, pods)
+	endpoints := make([]assignment.PodEndpoint, pods)
+	byAddress := map[string]*fakeAgent{}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		byAddress[r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()].ServeHTTP(w, r)
+	})}
+	listeners := make([]net.Listener, pods)
+	for i := range pods {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[i] = listener
+		uid := fmt.Sprintf("uid-%d", i)
+		agents[i] = newFakeAgent(t, reportOf(uid, 1, 10, 5))
+		endpoints[i] = assignment.PodEndpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Since: time.Now()}
+		byAddress[listener.Addr().String()] = agents[i]
+	}
+	for _, listener := range listeners {
+		go func() { _ = server.Serve(listener) }() // It ends when the server is closed.
+	}
+	return agents, endpoints, func() { _ = server.Close() } // All of it ends with the test.
+}
+
+// started starts a source that tracks pods, and gives what ends it.
+func started(t testing.TB, pods []assignment.PodEndpoint) (*assignment.Reports, func()) {
+	r := assignment.NewReports(assignment.ReportsOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Start(ctx) }()
+	r.Track("shop/orders", pods)
+	return r, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the source ended with %v", err)
+		}
+	}
+}
+
+// untilTold waits for the key until what is wanted holds.
+func untilTold(t testing.TB, r *assignment.Reports, what string, ok func(map[string]assignment.PodReport) bool) {
+	t.Helper()
+	for deadline := time.After(20 * time.Second); !ok(r.Latest("shop/orders")); {
+		select {
+		case <-r.Changes():
+		case <-deadline:
+			t.Fatalf("%s was not seen; the last is %+v", what, r.Latest("shop/orders"))
+		}
+	}
+}
+
+// goroutines counts those that run code of this package or of net/http.
+func goroutines() (n int) {
+	stacks := make([]byte, 8<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "assignment.(*Reports)") || strings.Contains(stack, "net/http.") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestReportsOverTCP(t *testing.T) {
+	before := goroutines()
+	agents, pods, end := loopback(t, 3)
+	r, stop := started(t, pods)
+	untilTold(t, r, "every report", func(latest map[string]assignment.PodReport) bool {
+		return latest["uid-0"].Report != nil && latest["uid-1"].Report != nil && latest["uid-2"].Report != nil
+	})
+	agents[1].set(reportOf("uid-1", 2, 20, 5))
+	untilTold(t, r, "the rebalance", func(latest map[string]assignment.PodReport) bool { return latest["uid-1"].Report.Seq == 2 })
+	agents[2].set(reportOf("uid-7", 3, 20, 5))
+	untilTold(t, r, "the wrong pod", func(latest map[string]assignment.PodReport) bool {
+		return latest["uid-2"].Err != nil && latest["uid-2"].Err.Fault == assignment.ReportWrongPod
+	})
+	end()
+	untilTold(t, r, "the end of a process", func(latest map[string]assignment.PodReport) bool {
+		e := latest["uid-0"].Err
+		return e != nil && e.Fault == assignment.ReportUnreachable && latest["uid-0"].Gone.IsZero()
+	})
+	stop()
+	for deadline := time.After(20 * time.Second); goroutines() > before; {
+		select {
+		case <-deadline:
+			t.Fatalf("%d goroutines are left, were %d", goroutines(), before)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// BenchmarkReportsChange measures from a change in one of 500 agents, all of which have a request waiting, to the key in Changes.
+func BenchmarkReportsChange(b *testing.B) {
+	const pods = 500
+	agents, endpoints, end := loopback(b, pods)
+	defer end()
+	r, stop := started(b, endpoints)
+	defer stop()
+	seqs := make([]int64, pods)
+	for i, a := range agents {
+		seqs[i] = 1
+		for deadline := time.After(time.Minute); !a.waits(); {
+			select {
+			case <-r.Changes():
+			case <-time.After(time.Millisecond):
+			case <-deadline:
+				b.Fatalf("pod %d was never asked", i)
+			}
+		}
+	}
+	next := 0
+	for b.Loop() {
+		for !agents[next%pods].waits() {
+			next++
+		}
+		i := next % pods
+		next++
+		seqs[i]++
+		agents[i].set(reportOf(endpoints[i].UID, seqs[i], 10, 5))
+		for r.Latest("shop/orders")[endpoints[i].UID].Report.Seq != seqs[i] {
+			<-r.Changes()
+		}
+	}
+}

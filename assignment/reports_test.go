@@ -1,0 +1,339 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+func TestReportsTellOfTheFirstReport(t *testing.T) {
+	reported(t, 2, 0, func(f fleet) {
+		if got := f.latest(0); got.Pod != "pod-0" || got.UID != "uid-0" || got.Report != nil || got.Err != nil {
+			f.Errorf("before the first answer it is %+v", got)
+		}
+		in(time.Second)
+		for i := range f.pods {
+			got := f.latest(i)
+			if diff := cmp.Diff(f.agents[i].report, got.Report); diff != "" || got.Err != nil || got.At.IsZero() || !got.Gone.IsZero() {
+				f.Errorf("pod %d is %+v (-want +got):\n%s", i, got, diff)
+			}
+		}
+		f.isTold(true, "first reports")
+		in(time.Second)
+		f.isTold(false, "nothing new")
+	})
+}
+
+func TestReportsTellAtOnceOfWhatChangesButNotOfFigures(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		in(time.Second)
+		f.isTold(true, "the first report")
+		a := f.agents[0]
+		seq := a.report.Seq
+		steps := []struct {
+			what   string
+			report *assignment.Report
+			wait   time.Duration
+			want   bool
+		}{
+			{"another assignment", reportOf("uid-0", seq+1, 5, 1), 10 * time.Millisecond, true},
+			{"the same under another seq", reportOf("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
+			{"other figures", withFigures(reportOf("uid-0", seq+2, 5, 1)), 2 * time.Minute, false},
+			{"something that counts, under the same seq", withLimit(reportOf("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
+			{"a process that has started anew with a smaller seq", reportOf("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
+		}
+		for _, s := range steps {
+			a.set(s.report)
+			in(s.wait)
+			f.isTold(s.want, s.what)
+			if diff := cmp.Diff(s.report, f.latest(0).Report); diff != "" {
+				f.Errorf("%s (-want +got):\n%s", s.what, diff)
+			}
+		}
+	})
+}
+
+func withFigures(r *assignment.Report) *assignment.Report {
+	r.RocksDB.CacheUsage, r.RocksDB.Opened, r.JVM.HeapLive, r.Cgroup.Usage, r.Cgroup.Peak = 1, 2, 3, 4, 5
+	r.Clients[0].Records.LargestSize, r.Clients[0].StateDir.Bytes, r.JVM.ThreadsPeak = 6, 7, 8
+	return r
+}
+
+func withLimit(r *assignment.Report) *assignment.Report {
+	r.Cgroup.Limit++
+	return r
+}
+
+func TestReportsAskForNewsAndForTheWholeReportOnceAMinute(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		began := time.Now()
+		in(10 * time.Minute)
+		whole := 0
+		all := f.agents[0].since(began)
+		for _, q := range all {
+			if q.query == "" {
+				whole++
+			} else if !strings.HasPrefix(q.query, fmt.Sprintf("after=%d&wait=", f.agents[0].report.Seq)) {
+				f.Errorf("it was asked for %q", q.query)
+			}
+		}
+		if whole < 10 || whole > 12 {
+			f.Errorf("in ten minutes the whole report was asked for %d times", whole)
+		}
+		if len(all) < 30 || len(all) > 55 {
+			f.Errorf("in ten minutes there were %d requests", len(all))
+		}
+		if age := time.Since(f.latest(0).At); age > time.Minute+time.Second {
+			f.Errorf("the figures are %v old", age)
+		}
+	})
+}
+
+func TestReportsKeepTheLastReportOfAPodThatDoesNotAnswer(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		in(time.Second)
+		first := f.latest(0)
+		f.isTold(true, "the first report")
+		f.network.setDown(f.pods[0].Address, syscall.ECONNREFUSED)
+		in(10 * time.Millisecond)
+		f.network.breakOff(f.pods[0].Address, syscall.ECONNRESET)
+		in(5 * time.Minute)
+		got := f.latest(0)
+		if got.Err == nil || got.Err.Fault != assignment.ReportUnreachable || got.Report != first.Report || !got.At.Equal(first.At) {
+			f.Errorf("it is %+v, should have the last report", got)
+		}
+		if age := time.Since(got.Since); age < 5*time.Minute-time.Second || age > 5*time.Minute || !got.Gone.IsZero() {
+			f.Errorf("it fails since %v, and is gone since %v: a process that ends is not gone", age, got.Gone)
+		}
+		f.isTold(true, "an error that begins")
+		in(5 * time.Minute)
+		f.isTold(false, "the same error")
+		f.network.setDown(f.pods[0].Address, nil)
+		in(time.Minute)
+		f.isTold(true, "an error that ends")
+		if got := f.latest(0); got.Err != nil || !got.Since.IsZero() || !got.At.After(first.At) {
+			f.Errorf("once it answers it is %+v", got)
+		}
+	})
+}
+
+func TestReportsSayWhenAMachineHasFallenSilent(t *testing.T) {
+	for _, failure := range []syscall.Errno{syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			reported(t, 1, 0, func(f fleet) {
+				in(time.Second)
+				f.isTold(true, "the first report")
+				f.network.setDown(f.pods[0].Address, syscall.EHOSTUNREACH)
+				f.network.breakOff(f.pods[0].Address, failure)
+				at := time.Now()
+				in(10 * time.Millisecond)
+				f.isTold(true, "the end of the connection")
+				in(time.Minute)
+				if got := f.latest(0); !got.Gone.Equal(at) || got.Err == nil || !got.Since.Equal(at) {
+					f.Errorf("it is %+v, should be gone since %v", got, at)
+				}
+				f.network.setDown(f.pods[0].Address, nil)
+				in(time.Minute)
+				if got := f.latest(0); !got.Gone.IsZero() || got.Err != nil {
+					f.Errorf("once it answers it is %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
+	reported(t, 2, 0, func(f fleet) {
+		began := time.Now()
+		f.pods[1].Since = began
+		for _, e := range f.pods {
+			f.network.setDown(e.Address, syscall.ECONNREFUSED)
+		}
+		f.Track("shop/orders", f.pods)
+		in(4 * time.Minute)
+		old := f.network.dials(f.pods[0].Address, began)
+		want := old[0]
+		for i, pause := range []int{1, 2, 4, 8, 16, 30, 30} {
+			earliest := old[i] + time.Duration(pause)*time.Second
+			if want = old[i+1]; want < earliest || want > earliest+time.Duration(pause)*time.Second/10 {
+				f.Errorf("attempt %d was after %v, should be at %v or a tenth later", i+1, want, earliest)
+			}
+		}
+		young := f.network.dials(f.pods[1].Address, began)
+		minutes := func(from, to time.Duration) (n int) {
+			for _, at := range young {
+				if at >= from && at < to {
+					n++
+				}
+			}
+			return n
+		}
+		if a, b := minutes(0, 2*time.Minute), minutes(2*time.Minute, 4*time.Minute); a < 105 || a > 121 || b > 10 {
+			f.Errorf("a young pod was asked %d times in two minutes, and then %d times", a, b)
+		}
+		f.pods[0].Since = time.Now() // Its container has started again.
+		f.Track("shop/orders", f.pods)
+		again := time.Now()
+		in(10 * time.Second)
+		if n := len(f.network.dials(f.pods[0].Address, again)); n < 9 || n > 11 {
+			f.Errorf("a pod that has started again was asked %d times in ten seconds", n)
+		}
+	})
+}
+
+func TestReportsBoundTheRequestsToAPodThatAlwaysHasNews(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		in(time.Minute)
+		began := time.Now()
+		f.network.agents[f.pods[0].Address] = nil
+		a := newFakeAgent(t, reportOf("uid-0", 1, 1, 0))
+		f.network.agents[f.pods[0].Address] = a
+		f.network.breakOff(f.pods[0].Address, syscall.ECONNRESET)
+		stop := time.After(time.Minute)
+		for seq := int64(2); ; seq++ {
+			a.set(reportOf("uid-0", seq, 1, 0))
+			in(10 * time.Millisecond)
+			select {
+			case <-stop:
+				if n := len(a.since(began)); n < 55 || n > 66 {
+					f.Errorf("it was asked %d times in a minute", n)
+				}
+				return
+			default:
+			}
+		}
+	})
+}
+
+func TestReportsTrackWhoIsThere(t *testing.T) {
+	reported(t, 3, 0, func(f fleet) {
+		in(time.Second)
+		first := f.latest(0)
+		f.isTold(true, "the first reports")
+		f.Track("shop/orders", []assignment.PodEndpoint{f.pods[0], f.pods[0], {Name: "new", UID: "uid-new"}})
+		began := time.Now()
+		in(2 * time.Minute)
+		latest := f.Latest("shop/orders")
+		if len(latest) != 2 || latest["uid-0"].At.Equal(first.At) || latest["uid-new"].Report != nil || latest["uid-new"].Err != nil {
+			f.Errorf("it is %+v, should be of pod 0 and a new one without an address", latest)
+		}
+		if n := len(f.agents[1].since(began)) + len(f.agents[2].since(began)); n > 0 {
+			f.Errorf("pods that are not tracked any more were asked %d times", n)
+		}
+		if n := len(f.agents[0].since(began)); n > 10 {
+			f.Errorf("a pod that was named twice was asked %d times in two minutes", n)
+		}
+		f.Track("shop/orders", []assignment.PodEndpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address}})
+		in(time.Second)
+		if got := f.latest(1); got.Report == nil {
+			f.Errorf("a pod that is there again is %+v", got)
+		}
+		f.Forget("shop/orders")
+		f.Forget("shop/never-there")
+		began = time.Now()
+		in(10 * time.Minute)
+		if n := len(f.agents[0].since(began)); n > 0 || len(f.Latest("shop/orders")) > 0 {
+			f.Errorf("a key that is forgotten has %v, and its pod was asked %d times", f.Latest("shop/orders"), n)
+		}
+	})
+}
+
+func TestReportsFollowAPodToAnotherAddress(t *testing.T) {
+	reported(t, 2, 0, func(f fleet) {
+		in(time.Second)
+		kept := f.latest(0).Report
+		f.told()
+		f.pods[0].Address = f.pods[1].Address // Where another pod answers.
+		f.Track("shop/orders", f.pods)
+		in(time.Second)
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != assignment.ReportWrongPod || got.Report != kept {
+			f.Errorf("at another pod's address it is %+v", got)
+		}
+		f.isTold(true, "the wrong pod")
+		f.pods[0].Address = "10.0.0.0:7907"
+		f.Track("shop/orders", f.pods)
+		if got := f.latest(0); got.Err != nil || got.Report != kept {
+			f.Errorf("before the right address is asked it is %+v", got)
+		}
+		in(time.Second)
+		if got := f.latest(0); got.Err != nil || got.At.IsZero() {
+			f.Errorf("at the right address it is %+v", got)
+		}
+	})
+}
+
+func TestReportsAskInTurnWhereThereAreMorePodsThanLongPolls(t *testing.T) {
+	reported(t, 50, 2, func(f fleet) {
+		in(20 * time.Second)
+		began := time.Now()
+		in(2 * time.Minute)
+		long := 0
+		for i, a := range f.agents {
+			if f.latest(i).Report == nil || f.latest(i).Err != nil {
+				f.Errorf("pod %d is %+v", i, f.latest(i))
+			}
+			if a.waits() {
+				long++
+				continue
+			}
+			if n := len(a.since(began)); n < 10 || n > 13 {
+				f.Errorf("pod %d was asked %d times in two minutes", i, n)
+			}
+		}
+		if long != 2 {
+			f.Errorf("%d pods have a long-poll, should be 2", long)
+		}
+		f.told()
+		f.agents[0].set(reportOf("uid-0", 5, 1, 1))
+		in(12 * time.Second)
+		f.isTold(true, "a change")
+		f.Track("shop/orders", f.pods[:2])
+		in(12 * time.Second)
+		if !f.agents[0].waits() || !f.agents[1].waits() {
+			f.Error("pods should get the long-polls that others do not need any more")
+		}
+	})
+}
+
+func TestReportsStartOnce(t *testing.T) {
+	reported(t, 1, 0, func(f fleet) {
+		synctest.Wait()
+		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
+			f.Errorf("a second start gave %v", err)
+		}
+	})
+}
+
+func TestReportsTrackBeforeTheyStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := assignment.NewReports(assignment.ReportsOptions{})
+		r.Track("shop/orders", []assignment.PodEndpoint{{Name: "a", UID: "a", Address: "no address"}, {Name: "b", UID: "b"}})
+		r.Track("shop/orders", []assignment.PodEndpoint{{Name: "a", UID: "a", Address: "no address"}})
+		in(time.Hour)
+		if got := r.Latest("shop/orders"); len(got) != 1 || got["a"].Err != nil {
+			t.Errorf("before the start it is %+v", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		in(time.Second)
+		if got := r.Latest("shop/orders")["a"]; got.Err == nil || got.Err.Fault != assignment.ReportUnreachable {
+			t.Errorf("a pod whose address is none is %+v", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
