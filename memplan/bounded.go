@@ -90,6 +90,26 @@ func (p *planner) boundedLines(c sharedCache) {
 	p.stallWarning(c.memtables)
 }
 
+// ownCaches adds the block caches that the application's own setter keeps: they stay as the application made them, and the shared cache
+// then holds the memtables alone. Index and filter blocks are where the setter puts them: outside of a cache unless it says otherwise.
+func (p *planner) ownCaches(t rocksTotals) {
+	own := p.w.RocksDB.OwnCache
+	if _, pinned := p.policy.Pins[RegionBlockCache]; pinned || own.Value <= 0 || t.instances == 0 {
+		return
+	}
+	line := Line{Region: RegionBlockCache, Pool: Native, Name: "the application's block cache", Bound: own.Value, From: own.From,
+		Why: "by its own setter, which the agent leaves in place"}
+	if p.w.RocksDB.OwnCaches {
+		line = product(RegionBlockCache, Native, "the application's block caches", t.instances, own.Value, own.From,
+			"instances x the cache of its own setter, which the agent leaves in place")
+	}
+	line.Expected = line.Bound
+	p.add(line)
+	over := line.Bound.Scale(overheadNum, overheadDen)
+	p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond that", Bound: over, Expected: over, From: Measured, Why: "0.30 x cache"})
+	p.add(p.tableReaders())
+}
+
 // stallWarning says that memtables of the size that the application set do not fill before the write buffer manager flushes them
 // (littlehorse #630: a manager of 64 MB under memtables of 64 MB made writes stall).
 func (p *planner) stallWarning(manager Bytes) {

@@ -110,6 +110,9 @@ func (g generator) workload() Workload {
 	w.Clients.TransactionalStores = Known(g.IntN(2) == 0, App)
 	w.JVM = g.jvm()
 	w.Bounded = g.IntN(2) == 0
+	if g.IntN(4) == 0 {
+		w.RocksDB.OwnCache, w.RocksDB.OwnCaches = Known(Bytes(g.IntN(256))*MiB, Measured), g.IntN(2) == 0
+	}
 	w.Application.LiveSet = Known(Bytes(g.IntN(200))*MiB, pick(g, Assumed, Measured))
 	w.Records.Average = Known(Bytes(g.IntN(2000)), pick(g, Assumed, Measured))
 	w.Allocator = Known(pick(g, Glibc, GlibcArenas, Jemalloc, Musl), pick(g, Assumed, App))

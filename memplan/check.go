@@ -137,6 +137,7 @@ func (c *checker) sizes(w *Workload) {
 		{"the record cache", clients.RecordCache.Value},
 		{"the block cache", w.RocksDB.BlockCache.Value}, {"write_buffer_size", w.RocksDB.WriteBuffer.Value},
 		{"the shared cache", w.RocksDB.SharedCache.Value}, {"the write buffer manager", w.RocksDB.WriteBufferLimit.Value},
+		{"the application's own block cache", w.RocksDB.OwnCache.Value},
 		{"the application's live set", w.Application.LiveSet.Value}, {"the application's native memory", w.Application.Native.Value},
 	} {
 		c.least(n.field, int64(n.value), 0)

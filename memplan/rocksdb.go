@@ -35,7 +35,9 @@ func (p *planner) stores() {
 		fixed.Count, fixed.Unit = t.instances, t.fixed/Bytes(t.instances)
 	}
 	p.add(fixed)
-	if !p.w.Bounded {
+	if p.w.Bounded {
+		p.ownCaches(t)
+	} else {
 		p.storesAsShipped(t)
 	}
 	p.iterators(t)

@@ -298,3 +298,19 @@ func TestArenaBlock(t *testing.T) {
 		})
 	}
 }
+
+func TestTheApplicationsOwnCachesStayBesideTheSharedOne(t *testing.T) {
+	const tasks = 7 // with 3 stores each
+	total := func(own Bytes, each bool) Bytes {
+		w := boundedRun()
+		w.RocksDB.OwnCache, w.RocksDB.OwnCaches = Known(own, Measured), each
+		return PlanFor(w, onlyCap(1, tasks, tasks), DefaultPolicy(), 4*GiB).Bound
+	}
+	without := total(0, false)
+	if got, want := total(100*MiB, false)-without, 130*MiB; got != want {
+		t.Errorf("one cache for all: %v more, want its capacity and 0.30 of it, %v", got, want)
+	}
+	if got, want := total(10*MiB, true)-without, (3*tasks*10*MiB).Scale(13, 10); got != want {
+		t.Errorf("a cache for each: %v more, want %v", got, want)
+	}
+}

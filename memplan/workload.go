@@ -186,6 +186,11 @@ type RocksDB struct {
 	// SharedCache is the capacity of the shared block cache, WriteBufferLimit the part of it that memtables may take. 0 leaves the
 	// choice to the plan.
 	SharedCache, WriteBufferLimit Fact[Bytes]
+	// OwnCache is the capacity of the block cache that the application's own setter keeps in a bounded process, beside the shared one: of
+	// the one that stores share, or of each where OwnCaches says that every instance has its own. 0: it keeps none.
+	OwnCache Fact[Bytes]
+	// OwnCaches: every RocksDB instance has a cache of the application of its own.
+	OwnCaches bool
 }
 
 // Application is what the process holds besides Kafka Streams.
