@@ -61,6 +61,7 @@ func TestFloorsAreKept(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		w.Bounded, w.JVM.HeapMode, w.JVM.MaxHeap = true, HeapPlanned, Fact[Bytes]{}
+		w.RocksDB.OwnCache = Fact[Bytes]{} // it has no floor
 		load := g.load(w)
 		policy := DefaultPolicy()
 		plan := PlanFor(w, load, policy, g.anyLimit())
