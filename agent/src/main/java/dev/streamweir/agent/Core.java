@@ -272,8 +272,7 @@ final class Core implements Source {
         boolean planChanged = files.look();
         StringBuilder now = new StringBuilder();
         for (LoaderSide side : sides()) {
-            Map<String, Object> figures = side.rocksdb();
-            now.append(figures.get("opened")).append('/').append(figures.get("closed")).append('/').append(side.changes()).append(' ');
+            now.append(side.changes()).append(' ');
         }
         synchronized (this) {
             if (planChanged || !seen.contentEquals(now)) {

@@ -37,6 +37,7 @@ final class Report {
 
     private final Source source;
     private final long started;
+    private final Map<String, Object> allocator = Allocator.read(Path.of("/"), System.getenv());
 
     Report(Source source, long started) {
         this.source = source;
@@ -58,7 +59,7 @@ final class Report {
         report.put("clients", clients);
         report.put("jvm", part("jvm", () -> Jvm.read(source), Map.of()));
         report.put("cgroup", part("cgroup", () -> Cgroup.read().toMap(), Map.of()));
-        report.put("allocator", part("allocator", () -> Allocator.read(Path.of("/"), System.getenv()), Map.of()));
+        report.put("allocator", allocator);
         report.put("findings", findings());
         return fit(report, clients);
     }

@@ -64,8 +64,8 @@ public final class ReportServer {
             starter.join();
             return made.server.getAddress().getPort();
         } catch (BindException e) {
-            source.finding("PortTaken", "Port " + port + " is taken by another process or library of the pod, so there is no report; set another port "
-                + "in the StreamApp, or free this one.");
+            source.finding("PortTaken", "Port " + port + " is taken by another process or library of the pod, so there is no report; let the application "
+                + "listen at another port, and in a pod with the host's network let nothing else on the node.");
         } catch (LinkageError e) {
             source.finding("NoHttpServer", "The JVM has no module jdk.httpserver, so there is no report; add the module to the runtime image.");
         } catch (InterruptedException e) {

@@ -23,18 +23,21 @@ final class StateDir {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("type", "");
         try {
-            FileStore store = Files.getFileStore(existing(Path.of(stateDir)));
-            map.put("type", store.type());
-            boolean first = seen.add(store);
-            if (first && (store.type().equals("tmpfs") || store.type().equals("ramfs"))) {
-                // What the whole file system holds, and not the lengths of the files: RocksDB sets space aside for files that it has open
-                // (fallocate with FALLOC_FL_KEEP_SIZE, 4 MiB for each MANIFEST), which tmpfs takes from memory at once.
-                map.put("bytes", Math.max(0, store.getTotalSpace() - store.getUnallocatedSpace()));
-            }
+            describe(Files.getFileStore(existing(Path.of(stateDir))), seen, map);
         } catch (IOException | RuntimeException e) {
             return map; // not there, or not ours to see
         }
         return map;
+    }
+
+    static void describe(FileStore store, Set<FileStore> seen, Map<String, Object> map) throws IOException {
+        map.put("type", store.type());
+        boolean first = seen.add(store);
+        if (first && (store.type().equals("tmpfs") || store.type().equals("ramfs"))) {
+            // What the whole file system holds, and not the lengths of the files: RocksDB sets space aside for files that it has open
+            // (fallocate with FALLOC_FL_KEEP_SIZE), which tmpfs takes from memory at once.
+            map.put("bytes", Math.max(0, store.getTotalSpace() - store.getUnallocatedSpace()));
+        }
     }
 
     /** The path or what there is of it: Kafka Streams makes the directory when it starts. */

@@ -1,0 +1,99 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev.streamweir.agent.report;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+
+/** A core of the agent that says what a test wants. */
+final class FakeSource implements Source {
+    volatile Supplier<List<Map<String, Object>>> clients = ArrayList::new;
+    volatile Supplier<Map<String, Object>> rocksdb = Map::of;
+    volatile Runnable look = () -> {};
+    volatile Collection<String> injected = List.of();
+    final AtomicInteger looks = new AtomicInteger();
+    private final Map<String, String> findings = new LinkedHashMap<>();
+    private long seq = 1000;
+
+    synchronized void change() {
+        seq++;
+        notifyAll();
+    }
+
+    @Override
+    public String version() {
+        return "1.2.3";
+    }
+
+    @Override
+    public String podUid() {
+        return "uid-1";
+    }
+
+    @Override
+    public String bounded() {
+        return "InForce";
+    }
+
+    @Override
+    public Map<String, Object> plan() {
+        return Map.of("onDisk", "a", "inForce", "b", "source", "Plan");
+    }
+
+    @Override
+    public Map<String, Object> rocksdb() {
+        return rocksdb.get();
+    }
+
+    @Override
+    public List<Map<String, Object>> clients() {
+        return clients.get();
+    }
+
+    @Override
+    public Collection<String> injected(Map<?, ?> originals) {
+        return injected;
+    }
+
+    @Override
+    public synchronized List<Map<String, Object>> findings() {
+        List<Map<String, Object>> list = new ArrayList<>();
+        findings.forEach((message, reason) -> list.add(Map.of("reason", reason, "message", message)));
+        return list;
+    }
+
+    @Override
+    public synchronized void finding(String reason, String message) {
+        if (findings.putIfAbsent(message, reason) == null) {
+            change();
+        }
+    }
+
+    synchronized List<String> reasons() {
+        return new ArrayList<>(findings.values());
+    }
+
+    @Override
+    public synchronized long seq() {
+        return seq;
+    }
+
+    @Override
+    public synchronized void awaitChange(long known, long millis) throws InterruptedException {
+        if (seq == known) {
+            wait(millis);
+        }
+    }
+
+    @Override
+    public void look() {
+        looks.incrementAndGet();
+        look.run();
+    }
+}

@@ -1,0 +1,131 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev.streamweir.agent.report;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class ReportTest {
+    private final FakeSource source = new FakeSource();
+    private final Report report = new Report(source, 77);
+
+    @Test
+    void everyPartIsThere() {
+        String json = json();
+        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"InForce\",\"plan\":{"), json);
+        for (String part : List.of("rocksdb", "clients", "jvm", "cgroup", "allocator", "findings")) {
+            assertTrue(json.contains("\"" + part + "\":"), part);
+        }
+    }
+
+    @Test
+    void secretsStayInTheProcess() {
+        Map<String, Object> originals = new HashMap<>();
+        for (String name : List.of("sasl.jaas.config", "ssl.keystore.password", "an.unknown.key", "consumer.sasl.jaas.config", "consumer.my.key",
+                "main.consumer.ssl.key.password", "producer.ssl.truststore.password", "group.instance.id", "admin.batch.size")) {
+            originals.put(name, "SECRET");
+        }
+        originals.put("buffer.memory", 1024);
+        originals.put("SECRET", "buffer.memory");
+        Map<String, Object> client = client("app", 1, 1);
+        client.put("originals", originals);
+        client.put("unknown", "SECRET");
+        source.clients = () -> List.of(client);
+        String json = json();
+        assertFalse(json.contains("SECRET"), json);
+        assertTrue(json.contains("{\"name\":\"buffer.memory\",\"value\":\"1024\",\"by\":\"App\"}"), json);
+    }
+
+    @Test
+    void aPartThatFailsIsMissingAlone() {
+        source.clients = () -> {
+            throw new IllegalStateException("broken");
+        };
+        source.rocksdb = () -> {
+            throw new NoClassDefFoundError("gone");
+        };
+        String json = json();
+        assertTrue(json.contains("\"clients\":[]") && json.contains("\"rocksdb\":{}") && json.contains("\"jvm\":{\"version\""), json);
+        assertEquals(List.of("ReportIncomplete", "ReportIncomplete"), source.reasons());
+    }
+
+    @Test
+    void topologiesAreLeftOutFirst() {
+        Map<String, Object> client = client("app", 10, 3);
+        client.put("topology", "t".repeat(Report.LARGEST));
+        source.clients = () -> List.of(client);
+        String json = json();
+        assertTrue(json.length() <= Report.LARGEST);
+        assertTrue(json.contains("\"topology\":\"\"") && json.contains("rocksdb-state") && json.contains("ReportTruncated"));
+    }
+
+    @Test
+    void thenStores() {
+        source.clients = () -> List.of(client("app", 1000, 100));
+        String json = json();
+        assertTrue(json.length() <= Report.LARGEST);
+        assertFalse(json.contains("rocksdb-state"));
+        assertTrue(json.contains("\"0_999\""), "the tasks are still there");
+        assertTrue(json.contains("ReportTruncated"));
+    }
+
+    @Test
+    void thenTasksAndClients() {
+        source.clients = () -> List.of(client("app", 10_000, 1));
+        assertTrue(json().length() <= Report.LARGEST);
+        assertTrue(json().contains("StreamThread-1"), "the threads are still there");
+        source.clients = () -> Collections.nCopies(10_000, client("\0\0\0\0\0\0\0\0", 1, 1));
+        assertTrue(json().length() <= Report.LARGEST);
+        assertTrue(json().contains("applicationID"), "some clients are still there");
+    }
+
+    @Test
+    void whatIsTruncatedIsToldOnce() {
+        source.clients = () -> List.of(client("app", 1000, 100));
+        json();
+        long seq = source.seq();
+        json();
+        assertEquals(seq, source.seq());
+    }
+
+    @Test
+    void theRestIsBoundedAsWell() {
+        for (int i = 0; i < 100; i++) {
+            source.finding("Reason", i + " " + "x".repeat(100_000));
+        }
+        source.rocksdb = () -> Map.of("ownCaches", Collections.nCopies(100_000, Map.of("capacity", 1, "stores", 1)));
+        String json = json();
+        assertTrue(json.length() <= Report.LARGEST, json.length() + " characters");
+        assertEquals(50, json.split("\"Reason\"", -1).length - 1);
+    }
+
+    private String json() {
+        return new String(report.bytes(), StandardCharsets.UTF_8);
+    }
+
+    /** A client with tasks of that many stores each. */
+    private static Map<String, Object> client(String application, int tasks, int stores) {
+        List<Object> list = new ArrayList<>();
+        List<Object> open = Collections.nCopies(stores, Map.of("name", "store", "scope", "rocksdb-state"));
+        for (int i = 0; i < tasks; i++) {
+            list.add(Map.of("id", "0_" + i, "role", "Active", "stores", open));
+        }
+        Map<String, Object> client = new HashMap<>();
+        client.put("applicationID", application);
+        client.put("clientID", application);
+        client.put("threads", List.of(Map.of("name", application + "-StreamThread-1", "tasks", list)));
+        client.put("globalStores", List.of());
+        client.put("topology", "Topologies:");
+        return client;
+    }
+}
