@@ -80,6 +80,34 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 control-plane: ## Provide kube-apiserver, etcd and kubectl for the tests, and print their folder.
 	@hack/control-plane.sh
 
+##@ Against measured memory (Linux, root, Java 17, Maven once)
+
+CALIBRATE := go build -o bin/calibrate ./hack/calibrate && exec bin/calibrate
+
+.PHONY: calibrate
+calibrate: ## Measure applications in memory cgroups against their plans: all, or those in SCENARIOS. An hour on two cores.
+	@$(CALIBRATE) run $(SCENARIOS)
+
+.PHONY: cascade
+cascade: ## Lose one of three instances, as shipped and with agent and plan. Half an hour.
+	@$(CALIBRATE) cascade
+
+.PHONY: throughput
+throughput: ## Measure the throughput with agent and plan against as shipped. Half an hour.
+	@$(CALIBRATE) throughput
+
+.PHONY: calibrate-start
+calibrate-start: ## Measure what the agent costs at the start of a JVM.
+	@$(CALIBRATE) start
+
+.PHONY: fragmentation
+fragmentation: ## Run one instance under steady updates for two hours.
+	@$(CALIBRATE) fragmentation
+
+.PHONY: calibrate-table
+calibrate-table: ## Generate the tables of docs/calibration.md from the results in docs/calibration.
+	@$(CALIBRATE) table
+
 ##@ In a cluster
 
 .PHONY: docker-build

@@ -6,10 +6,40 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
-// fragmentation runs one instance under steady updates for hours. Its samples are kept, one in ten seconds.
+const (
+	// logFragmentationEvery is how often the long run logs a sample.
+	logFragmentationEvery = 10 * time.Second
+	// trendEvery is the time that a row of the trend stands for, settledAfter when caches are full and compiled code is there: the slope is
+	// that of the rest.
+	trendEvery   = 10 * time.Minute
+	settledAfter = 20 * time.Minute
+)
+
+// trendResult is a part of the long run. All amounts are bytes.
+type trendResult struct {
+	// From is the beginning in minutes after the first load.
+	From int `json:"from"`
+	// Mean and Most are of the anonymous memory less the heap.
+	Mean int64 `json:"mean"`
+	Most int64 `json:"most"`
+	// Cache is the mean use of the shared cache, JVM the metaspace, compiled code and direct memory at the end.
+	Cache int64 `json:"cache"`
+	JVM   int64 `json:"jvm"`
+	// Stores is the largest number of RocksDB instances.
+	Stores int64 `json:"stores"`
+	// Processed is the number of records since the start, at the end.
+	Processed int64 `json:"processed"`
+	// Heap, Bound and Expected are the plan's.
+	Heap     int64 `json:"heap"`
+	Bound    int64 `json:"bound"`
+	Expected int64 `json:"expected"`
+}
+
+// fragmentation runs one instance under steady updates for hours, and keeps the trend.
 func (o *options) fragmentation(ctx context.Context) error {
 	s := fragmentation()
 	e, end, err := o.experiment(ctx, &s)
@@ -22,20 +52,108 @@ func (o *options) fragmentation(ctx context.Context) error {
 		return err
 	}
 	e.setup.limit, e.setup.heap = int64(plan.Limit), int64(plan.Heap)
-	fmt.Print(plan.Explain())
-	if err := e.prepare(ctx, &plan, 10*time.Second); err != nil {
+	if err := e.prepare(ctx, &plan, logFragmentationEvery); err != nil {
 		return err
 	}
 	if err := e.startInstances(ctx); err != nil {
 		return err
 	}
+	if err := e.bounded(ctx); err != nil {
+		return err
+	}
 	if err := e.load(ctx); err != nil {
 		return err
 	}
-	fmt.Println("loaded", e.processed(), "records")
 	e.watch.enter(phaseSteady)
 	stop := make(chan struct{})
 	defer close(stop)
 	go e.generator.update(ctx, s.Rate, stop)
-	return e.pause(ctx, o.duration)
+	if err := e.pause(ctx, o.duration); err != nil {
+		return err
+	}
+	return o.keepTrend(filepath.Join(e.setup.folder, "samples.jsonl"))
+}
+
+// keepTrend makes the trend of the samples of a long run and keeps it.
+func (o *options) keepTrend(samples string) error {
+	all, err := readLines[sample](samples)
+	if err != nil {
+		return err
+	}
+	s := fragmentation()
+	plan, err := planned(&s)
+	if err != nil {
+		return err
+	}
+	r := compare(&s, &plan, nil, 0)
+	trend := trendOf(all, r.Heap)
+	for i := range trend {
+		trend[i].Heap, trend[i].Bound, trend[i].Expected = r.Heap, r.Bound, r.Expected
+	}
+	return writeLines(filepath.Join(o.results, "fragmentation.jsonl"), trend)
+}
+
+// trendOf puts the samples of steady updates into rows of trendEvery. A row that is not full is left out.
+func trendOf(samples []sample, heap int64) []trendResult {
+	var rows []trendResult
+	var begin time.Time
+	var sums struct{ count, anon, cache int64 }
+	for i := range samples {
+		s := &samples[i]
+		if s.Phase != phaseSteady {
+			continue
+		}
+		if begin.IsZero() {
+			begin = s.At
+		}
+		row := int(s.At.Sub(begin) / trendEvery)
+		if row >= len(rows) {
+			rows = append(rows, trendResult{From: row * int(trendEvery.Minutes())})
+			sums.count, sums.anon, sums.cache = 0, 0, 0
+		}
+		r := &rows[len(rows)-1]
+		sums.count, sums.anon, sums.cache = sums.count+1, sums.anon+s.Anon-heap, sums.cache+s.CacheUsage
+		r.Mean, r.Cache = sums.anon/sums.count, sums.cache/sums.count
+		r.Most, r.Stores = max(r.Most, s.Anon-heap), max(r.Stores, s.Stores)
+		r.JVM, r.Processed = s.Metaspace+s.CodeCache+s.Direct, s.Processed
+	}
+	if n := len(samples); len(rows) > 0 && samples[n-1].At.Sub(begin)%trendEvery < trendEvery-2*logFragmentationEvery {
+		rows = rows[:len(rows)-1]
+	}
+	return rows
+}
+
+// slope is the growth of the mean in bytes an hour after settledAfter, by least squares.
+func slope(rows []trendResult) float64 {
+	var n, x, y, xx, xy float64
+	for i := range rows {
+		if r := &rows[i]; r.From >= int(settledAfter.Minutes()) {
+			hours := float64(r.From) / 60
+			n, x, y, xx, xy = n+1, x+hours, y+float64(r.Mean), xx+hours*hours, xy+hours*float64(r.Mean)
+		}
+	}
+	if d := n*xx - x*x; d != 0 {
+		return (n*xy - x*y) / d
+	}
+	return 0
+}
+
+// fragmentationTable is the trend.
+func fragmentationTable(folder string) (string, error) {
+	rows, err := readLines[trendResult](filepath.Join(folder, "fragmentation.jsonl"))
+	if err != nil {
+		return "", err
+	}
+	t := table{head: []string{"minutes", "mean", "peak", "cache in use", "metaspace, code, direct", "the rest", "RocksDB instances", "records so far"}}
+	for i := range rows {
+		r := &rows[i]
+		t.add(fmt.Sprintf("%d to %d", r.From, r.From+int(trendEvery.Minutes())), mib(r.Mean), mib(r.Most), mib(r.Cache), mib(r.JVM),
+			mib(r.Mean-r.Cache-r.JVM), fmt.Sprint(r.Stores), fmt.Sprint(r.Processed))
+	}
+	if len(rows) == 0 {
+		return t.String(), nil
+	}
+	last := &rows[len(rows)-1]
+	return t.String() + fmt.Sprintf("\nThe bound is %s MiB, the expected peak %s. After the first %d minutes the mean grows by %.1f MiB an hour.\n",
+		mib(last.Bound), mib(last.Expected), int(settledAfter.Minutes()), slope(rows)/(1<<20)), nil
 }

@@ -10,6 +10,7 @@
 //	calibrate cascade [WAY ...]    three instances, of which one is lost, as shipped and with agent and plan
 //	calibrate throughput           with agent and plan against as shipped
 //	calibrate start                what the agent costs at the start
+//	calibrate trend SAMPLES        keep the trend of a run for fragmentation that was stopped early, by the samples that it kept
 //	calibrate table                write the tables of docs/calibration.md from the results
 //
 // It needs Linux with memory cgroups (version 1 or 2), root, Java 17 and, once, Maven.
@@ -32,8 +33,8 @@ import (
 // options are the flags.
 type options struct {
 	// agent is the jar, results the folder of the results, keep the folder of logs and samples.
-	agent, results, keep string
-	duration             time.Duration
+	agent, results, keep, document string
+	duration                       time.Duration
 	// nativeMemory has the JVM track its native memory.
 	nativeMemory bool
 }
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&o.agent, "agent", "agent/streamweir-agent.jar", "the agent's jar")
 	flag.StringVar(&o.results, "results", "docs/calibration", "the folder of the results, lines of JSON")
 	flag.StringVar(&o.keep, "keep", "", "a folder for logs and samples; they are removed if it is empty")
+	flag.StringVar(&o.document, "document", "docs/calibration.md", "the document with the tables")
 	flag.DurationVar(&o.duration, "duration", 2*time.Hour, "how long the run for fragmentation lasts")
 	flag.BoolVar(&o.nativeMemory, "nmt", false, "have the JVMs track their native memory, and keep it with the samples")
 	flag.Parse()
@@ -57,7 +59,7 @@ func main() {
 
 // run does what the arguments say.
 func (o *options) run(ctx context.Context, args []string) error {
-	const what = "run, fragmentation, cascade, throughput, start or table"
+	const what = "run, fragmentation, trend, cascade, throughput, start or table"
 	if len(args) == 0 {
 		return errors.New("say what to do: " + what)
 	}
@@ -66,12 +68,19 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return o.calibrate(ctx, args[1:])
 	case "fragmentation":
 		return o.fragmentation(ctx)
+	case "trend":
+		if len(args) != 2 {
+			return errors.New("trend: give the file samples.jsonl of the run")
+		}
+		return o.keepTrend(args[1])
 	case "cascade":
 		return o.cascade(ctx, args[1:])
 	case "throughput":
 		return o.throughput(ctx)
 	case "start":
 		return o.starts(ctx)
+	case "table":
+		return o.writeTables()
 	default:
 		return fmt.Errorf("%q: it must be %s", args[0], what)
 	}

@@ -128,10 +128,9 @@ func (p *process) cpuTime() time.Duration {
 // ticksPerSecond is USER_HZ, which is 100 on all Linux systems of today.
 const ticksPerSecond = 100
 
-// parseCPUTime reads utime and stime, the fields 14 and 15 of /proc/<pid>/stat; the second field may hold spaces.
+// parseCPUTime reads utime and stime, the fields 14 and 15 of /proc/<pid>/stat; the second field may hold anything.
 func parseCPUTime(stat string) time.Duration {
-	_, after, _ := strings.Cut(stat, ") ")
-	all := strings.Fields(after)
+	all := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(all) < 13 {
 		return 0
 	}

@@ -186,5 +186,5 @@ func writeLines[T any](path string, all []T) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o600)
+	return os.WriteFile(path, text, 0o644)
 }

@@ -50,8 +50,8 @@ const (
 // scenarios are those of `make calibrate`.
 func scenarios() []scenario {
 	base := scenario{
-		Topology: "key-value", Stores: 1, Instances: 2, Threads: 2, Tasks: 8, Keys: 300_000, ValueBytes: 1000, Rate: 4000, Speed: 1,
-		Steady: 45 * time.Second, Cache: 128 * memplan.MiB,
+		Topology: "key-value", Stores: 1, Instances: 2, Threads: 2, Tasks: 8, Keys: 120_000, ValueBytes: 1000, Rate: 2500, Speed: 1,
+		Steady: 25 * time.Second, Cache: 96 * memplan.MiB,
 	}
 	with := func(name, title string, change func(*scenario)) scenario {
 		s := base
@@ -62,12 +62,12 @@ func scenarios() []scenario {
 	return []scenario{
 		with("key-value", "3 key-value stores a task", func(s *scenario) { s.Stores = 3 }),
 		with("window", "windows of 2 min with 2 min of grace", func(s *scenario) { s.Topology, s.Speed = "window", 6 }),
-		with("session", "sessions", func(s *scenario) { s.Topology, s.Speed, s.Keys = "session", 6, 100_000 }),
-		with("join", "left join of two streams", func(s *scenario) { s.Topology, s.Joined, s.Speed, s.Keys = "join", true, 4, 100_000 }),
-		with("foreign-key", "foreign-key join of two tables", func(s *scenario) { s.Topology, s.Joined, s.Keys, s.Rate = "foreign-key", true, 80_000, 2000 }),
+		with("session", "sessions", func(s *scenario) { s.Topology, s.Speed, s.Keys = "session", 6, 60_000 }),
+		with("join", "left join of two streams", func(s *scenario) { s.Topology, s.Joined, s.Speed, s.Keys = "join", true, 4, 60_000 }),
+		with("foreign-key", "foreign-key join of two tables", func(s *scenario) { s.Topology, s.Joined, s.Keys, s.Rate = "foreign-key", true, 40_000, 1500 }),
 		with("versioned", "versioned store", func(s *scenario) { s.Topology, s.Speed = "versioned", 6 }),
-		with("global", "join with a global table", func(s *scenario) { s.Topology, s.Joined, s.Keys = "global", true, 150_000 }),
-		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys = "suppress", 6, 150_000 }),
+		with("global", "join with a global table", func(s *scenario) { s.Topology, s.Joined, s.Keys = "global", true, 100_000 }),
+		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys = "suppress", 6, 100_000 }),
 		with("zstd", "key-value, zstd producers", func(s *scenario) {
 			s.Output, s.Tasks, s.Configs = true, 16, map[string]string{"producer.compression.type": "zstd"}
 		}),
@@ -79,12 +79,13 @@ func scenarios() []scenario {
 			s.Configs = map[string]string{"processing.guarantee": "exactly_once_v2", "enable.transactional.statestores": "true"}
 		}),
 		with("many", "240 stores in an instance", func(s *scenario) {
-			s.Stores, s.Tasks, s.Keys, s.Rate, s.Cache = 12, 20, 40_000, 1500, 256*memplan.MiB
+			s.Stores, s.Tasks, s.Keys, s.Rate, s.Cache = 12, 20, 25_000, 800, 256*memplan.MiB
 		}),
 		with("cache-64", "key-value, cache of 64 MiB", func(s *scenario) { s.Cache = 64 * memplan.MiB }),
-		with("cache-256", "key-value, cache of 256 MiB", func(s *scenario) { s.Stores, s.Cache = 2, 256*memplan.MiB }),
+		with("cache-256", "key-value, cache of 256 MiB", func(s *scenario) { s.Stores, s.Cache = 3, 256*memplan.MiB }),
 		with("cache-1024", "key-value, cache of 1 GiB", func(s *scenario) {
-			s.Stores, s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 1, 500_000, 4000, 4000, memplan.GiB, 90*time.Second
+			s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 200_000, 8000, 2500, memplan.GiB, 40*time.Second
+			s.Configs = map[string]string{"max.poll.records": "200", "buffered.records.per.partition": "200"}
 		}),
 	}
 }
@@ -154,7 +155,7 @@ func (s *scenario) subtopologies() ([]memplan.Subtopology, []memplan.Store) {
 	case "window":
 		return []memplan.Subtopology{sub("0", 1, 0, windows("windows", memplan.Window, windowRetention))}, nil
 	case "mixed":
-		return []memplan.Subtopology{sub("0", 1, 0, table("latest-0"), windows("windows", memplan.Window, windowRetention))}, nil
+		return []memplan.Subtopology{sub("0", 1, 0, tableStore("latest-0"), windows("windows", memplan.Window, windowRetention))}, nil
 	case "session":
 		return []memplan.Subtopology{sub("0", 1, 0, windows("sessions", memplan.Session, sessionRetention))}, nil
 	case "join":
@@ -162,29 +163,29 @@ func (s *scenario) subtopologies() ([]memplan.Subtopology, []memplan.Store) {
 			windows("join-other", memplan.JoinWindow, joinRetention), memplan.Store{Name: "join-shared", Kind: memplan.OuterJoinList})}, nil
 	case "foreign-key":
 		return []memplan.Subtopology{
-			sub("0", 2, 1, table("left"), table("joined")),
-			sub("1", 2, 1, table("right"), memplan.Store{Name: "subscriptions", Kind: memplan.ForeignKeySubscription}),
+			sub("0", 2, 1, tableStore("left"), tableStore("joined")),
+			sub("1", 2, 1, tableStore("right"), memplan.Store{Name: "subscriptions", Kind: memplan.ForeignKeySubscription}),
 		}, nil
 	case "versioned":
 		return []memplan.Subtopology{sub("0", 1, 0, memplan.Store{Name: "versions", Kind: memplan.Versioned})}, nil
 	case "global":
-		reference := table("reference")
+		reference := tableStore("reference")
 		reference.Caching, reference.Partitions = false, s.Tasks
-		return []memplan.Subtopology{sub("0", 1, 0, table("latest-0"))}, []memplan.Store{reference}
+		return []memplan.Subtopology{sub("0", 1, 0, tableStore("latest-0"))}, []memplan.Store{reference}
 	case "suppress":
 		return []memplan.Subtopology{sub("0", 1, 0, windows("windows", memplan.Window, windowRetention),
 			memplan.Store{Name: "suppress", Kind: memplan.Suppress, MaxSuppress: memplan.Known(suppressBytes, memplan.App)})}, nil
 	default:
 		var stores []memplan.Store
 		for i := range s.Stores {
-			stores = append(stores, table(fmt.Sprintf("latest-%d", i)))
+			stores = append(stores, tableStore(fmt.Sprintf("latest-%d", i)))
 		}
 		return []memplan.Subtopology{sub("0", 1, output, stores...)}, nil
 	}
 }
 
-// table is the store of a table or of an aggregation without windows.
-func table(name string) memplan.Store {
+// tableStore is the store of a table or of an aggregation without windows.
+func tableStore(name string) memplan.Store {
 	return memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue, Caching: true}
 }
 
