@@ -42,7 +42,7 @@ func (g *ReportedGroup) Complete() bool { return len(g.Missing) == 0 }
 //
 // applicationID is the application that is meant; empty: the only one that the pods run, else the one with most tasks, then the first by
 // name. known are the subtopologies as they were last known: a task that no pod has right now does not make a subtopology smaller, nor a
-// store that is not open right now make it poorer.
+// store that is not open right now make it poorer. They are to be dropped when the application is another one, as after a rollout.
 func GroupOfReports(pods []PodReport, applicationID string, known []Subtopology) ReportedGroup {
 	var g ReportedGroup
 	var clients []podClient
@@ -77,12 +77,6 @@ type podClient struct {
 	*ReportedClient
 }
 
-// compareClients orders clients so that the order of the pods, and of the clients in them, makes no difference.
-func compareClients(a, b podClient) int {
-	return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.tasks(), b.tasks()),
-		cmp.Compare(len(a.Threads), len(b.Threads)))
-}
-
 // tasks is the number of tasks of a client.
 func (c podClient) tasks() int {
 	n := 0
@@ -103,7 +97,6 @@ func (c podClient) setting(name string) (string, bool) {
 }
 
 func clientsByApplication(clients []podClient) map[string][]podClient {
-	slices.SortStableFunc(clients, compareClients)
 	by := map[string][]podClient{}
 	for _, c := range clients {
 		by[c.ApplicationID] = append(by[c.ApplicationID], c)
@@ -141,10 +134,18 @@ func applicationOf(id string, clients []podClient, known []Subtopology) Reported
 	for _, pod := range slices.Sorted(maps.Keys(byPod)) {
 		a.Loads = append(a.Loads, sum(pod, byPod[pod]))
 	}
-	slices.SortFunc(a.Group.Processes, func(x, y Process) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortFunc(a.Group.Processes, compareProcesses)
 	a.Group.Subtopologies, a.Group.GlobalStores = subtopologiesOf(clients, known)
 	factsOf(&a.Group, clients)
 	return a
+}
+
+// compareProcesses orders processes by ID. Clients of a pod that have the same client.id are told apart by what they run, so that the
+// order of the reports makes no difference.
+func compareProcesses(a, b Process) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Threads, b.Threads),
+		slices.CompareFunc(a.Tasks.Active, b.Tasks.Active, CompareTasks),
+		slices.CompareFunc(a.Tasks.Standby, b.Tasks.Standby, CompareTasks))
 }
 
 // processOf reads a process from a client.

@@ -19,8 +19,8 @@ import (
 // in a pod listens there.
 const ReportPort = 7907
 
-// maxLongPolls is how many pods [Reports] holds a connection to, if nothing else is said: each costs the operator a socket and about
-// 30 KiB (three goroutines and the buffers of net/http).
+// maxLongPolls is how many pods [Reports] holds a connection to, if nothing else is said: each costs the operator a socket and 40 KiB
+// (measured with 1,000 pods: three goroutines and the buffers of net/http), beside the report itself, 60 KiB with 200 tasks of three stores.
 const maxLongPolls = 2000
 
 // PodEndpoint is a pod that has an agent.
@@ -78,7 +78,7 @@ type ReportsOptions struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// LongPolls is how many pods have a long-poll; those beyond are asked in turn, every ten seconds. 0: 2,000.
 	LongPolls int
-	// Log takes which pods cannot be asked; the zero value discards.
+	// Log takes, at level 1, why pods cannot be asked, with text from the network; the zero value discards.
 	Log logr.Logger
 }
 

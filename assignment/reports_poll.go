@@ -173,7 +173,11 @@ func (r *Reports) record(p *podPoll, a answer, now time.Time) time.Duration {
 	}
 	before := p.state
 	p.state = before.with(a, now)
-	if !before.Err.same(p.state.Err) || news(before.Report, p.state.Report) {
+	turned := !before.Err.same(p.state.Err)
+	if turned && a.err != nil {
+		r.log.V(1).Info("A pod's report cannot be read", "app", p.key, "pod", p.endpoint.Name, "cause", a.err.Error())
+	}
+	if turned || news(before.Report, p.state.Report) {
 		r.changes.add(p.key)
 	}
 	if a.report != nil {

@@ -1,0 +1,327 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment_test
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+// client makes a KafkaStreams client of an application. Each thread is written as its tasks, standbys with a star: "0_1 0_2*".
+func client(applicationID, clientID string, threads ...string) assignment.ReportedClient {
+	c := assignment.ReportedClient{ApplicationID: applicationID, ClientID: clientID, Version: "4.4.0"}
+	for i, tasks := range threads {
+		thread := assignment.ReportedThread{Name: fmt.Sprintf("%s-StreamThread-%d", clientID, i+1)}
+		for task := range strings.FieldsSeq(tasks) {
+			role := assignment.RoleActive
+			if id, ok := strings.CutSuffix(task, "*"); ok {
+				task, role = id, assignment.RoleStandby
+			}
+			thread.Tasks = append(thread.Tasks, assignment.ReportedTask{ID: task, Role: role})
+		}
+		c.Threads = append(c.Threads, thread)
+	}
+	return c
+}
+
+// with adds settings, written name=value.
+func with(c assignment.ReportedClient, settings ...string) assignment.ReportedClient {
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		c.Settings = append(c.Settings, assignment.ReportedSetting{Name: name, Value: value, By: assignment.SetByApp})
+	}
+	return c
+}
+
+// opens adds stores to all tasks of a subtopology, written name:scope.
+func opens(c assignment.ReportedClient, subtopology string, stores ...string) assignment.ReportedClient {
+	for i := range c.Threads {
+		for j := range c.Threads[i].Tasks {
+			task := &c.Threads[i].Tasks[j]
+			if !strings.HasPrefix(task.ID, subtopology+"_") {
+				continue
+			}
+			for _, s := range stores {
+				name, scope, _ := strings.Cut(s, ":")
+				task.Stores = append(task.Stores, assignment.ReportedStore{Name: name, Scope: scope})
+			}
+		}
+	}
+	return c
+}
+
+// reports makes what is known of a pod; without clients it has reported that there are none.
+func reports(pod string, clients ...assignment.ReportedClient) assignment.PodReport {
+	return assignment.PodReport{Pod: pod, UID: pod, Report: &assignment.Report{Clients: clients}}
+}
+
+// tasksOf reads tasks as in client.
+func tasksOf(text string) assignment.Tasks {
+	var all assignment.Tasks
+	for id := range strings.FieldsSeq(text) {
+		list := &all.Active
+		if rest, ok := strings.CutSuffix(id, "*"); ok {
+			id, list = rest, &all.Standby
+		}
+		i := strings.LastIndexByte(id, '_')
+		var partition int32
+		_, _ = fmt.Sscan(id[i+1:], &partition) // Zero in a wrong test.
+		*list = append(*list, assignment.Task{Subtopology: id[:i], Partition: partition})
+	}
+	return all
+}
+
+func TestGroupOfReportsPutsPodsTogether(t *testing.T) {
+	pods := []assignment.PodReport{
+		reports("a", opens(with(client("orders", "orders-1", "0_0 1_4", "0_2 0_1*"), "num.standby.replicas=1", "security.protocol=SASL_SSL"),
+			"0", "counts:rocksdb-state", "hourly:rocksdb-window-state")),
+		reports("b", opens(with(client("orders", "orders-2", "0_1 0_0*"), "num.standby.replicas=1", "consumer.group.instance.id=b"),
+			"0", "counts:rocksdb-state", "seen:in-memory-session-state")),
+		reports("c"),
+	}
+	pods[1].Report.Clients[0].GlobalStores = []assignment.ReportedStore{{Name: "rates", Scope: "rocksdb-state"}}
+	pods[1].Report.Clients[0].Brokers = 3
+	got := assignment.GroupOfReports(pods, "", nil)
+	want := assignment.ReportedGroup{ReportedApplication: assignment.ReportedApplication{
+		Group: assignment.Group{
+			ApplicationID: "orders", Protocol: assignment.Classic, Assigned: true, VersionHint: "4.4.0", Brokers: 3, TLS: true, Standbys: new(int32(1)),
+			Processes: []assignment.Process{
+				{ID: "a/orders-1", ClientID: "orders-1", Threads: 2, Tasks: tasksOf("0_0 0_2 1_4 0_1*")},
+				{ID: "b/orders-2", ClientID: "orders-2", Threads: 1, Static: true, Tasks: tasksOf("0_1 0_0*")},
+			},
+			Subtopologies: []assignment.Subtopology{
+				{ID: "0", Tasks: 3, Stateful: true, Stores: []assignment.OpenStore{
+					{Name: "counts", Kind: assignment.KeyValue},
+					{Name: "hourly", Kind: assignment.Window},
+					{Name: "seen", Kind: assignment.Session, InMemory: true},
+				}},
+				{ID: "1", Tasks: 5},
+			},
+			GlobalStores: []string{"rates"},
+		},
+		Loads: []assignment.PodLoad{
+			{Pod: "a", Processes: 1, Threads: 2, Tasks: tasksOf("0_0 0_2 1_4 0_1*")},
+			{Pod: "b", Processes: 1, Threads: 1, Static: true, Tasks: tasksOf("0_1 0_0*")},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !got.Complete() {
+		t.Error("all pods have reported: it should be complete")
+	}
+}
+
+func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
+	pods := []assignment.PodReport{
+		reports("a", client("audit", "audit-1", "0_0"), client("orders", "orders-1", "0_0 0_1")),
+		reports("b", client("orders", "orders-2", "0_2"), client("zoo", "zoo-1", "0_0 0_1 0_2")),
+	}
+	cases := map[string]struct {
+		pods          []assignment.PodReport
+		applicationID string
+		want          string
+		wantGuessed   bool
+		wantFurther   string
+	}{
+		"by its ID":                             {pods, "audit", "audit", false, "orders zoo"},
+		"by an ID that no pod runs":             {pods, "payments", "payments", false, "audit orders zoo"},
+		"the one with most tasks, then by name": {pods, "", "orders", true, "audit zoo"},
+		"the only one":                          {pods[:1:1][:0], "", "", false, ""},
+		"the only one that runs":                {[]assignment.PodReport{reports("a", client("orders", "x", ""))}, "", "orders", false, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := assignment.GroupOfReports(c.pods, c.applicationID, nil)
+			var further []string
+			for _, a := range got.Further {
+				further = append(further, a.Group.ApplicationID)
+			}
+			if got.Group.ApplicationID != c.want || got.Guessed != c.wantGuessed || strings.Join(further, " ") != c.wantFurther {
+				t.Errorf("it is %q (guessed: %v), further ones are %q", got.Group.ApplicationID, got.Guessed, further)
+			}
+		})
+	}
+}
+
+func TestGroupOfReportsAddsUpTheClientsOfAPod(t *testing.T) {
+	got := assignment.GroupOfReports([]assignment.PodReport{
+		reports("a", with(client("orders", "x", "0_0", "0_1"), "group.instance.id=x"), client("orders", "y", "0_2 0_1*")),
+	}, "orders", nil)
+	want := []assignment.PodLoad{{Pod: "a", Processes: 2, Threads: 3, Tasks: tasksOf("0_0 0_1 0_2 0_1*")}}
+	if diff := cmp.Diff(want, got.Loads); diff != "" {
+		t.Errorf("loads (-want +got):\n%s", diff)
+	}
+}
+
+func TestGroupOfReportsIsCompleteWhenEveryPodHasReported(t *testing.T) {
+	silent := assignment.PodReport{Pod: "z", Err: &assignment.ReportError{Fault: assignment.ReportUnreachable}}
+	got := assignment.GroupOfReports([]assignment.PodReport{silent, {Pod: "y"}, reports("a", client("orders", "x", "0_0"))}, "", nil)
+	if diff := cmp.Diff([]string{"y", "z"}, got.Missing); diff != "" || got.Complete() || got.Group.Assigned {
+		t.Errorf("complete is %v, assigned %v; missing (-want +got):\n%s", got.Complete(), got.Group.Assigned, diff)
+	}
+	if got.Loads[0].Pod != "a" {
+		t.Errorf("what is known should be told all the same, is %+v", got.Loads)
+	}
+	if got := assignment.GroupOfReports(nil, "", nil); !got.Complete() || got.Group.Assigned || len(got.Loads) > 0 {
+		t.Errorf("of no pods it is %+v", got)
+	}
+}
+
+func TestGroupOfReportsRemembersWhatIsNotThereRightNow(t *testing.T) {
+	known := []assignment.Subtopology{
+		{ID: "0", Tasks: 12, Stores: []assignment.OpenStore{{Name: "counts", Kind: assignment.Window}, {Name: "old", Kind: assignment.KeyValue}}},
+		{ID: "1", Tasks: 2},
+		{ID: "2", Tasks: 4},
+	}
+	pods := []assignment.PodReport{reports("a", opens(client("orders", "x", "0_3 1_7"), "0", "counts:rocksdb-state"))}
+	got := assignment.GroupOfReports(pods, "", known)
+	want := []assignment.Subtopology{
+		{ID: "0", Tasks: 12, Stateful: true,
+			Stores: []assignment.OpenStore{{Name: "counts", Kind: assignment.KeyValue}, {Name: "old", Kind: assignment.KeyValue}}},
+		{ID: "1", Tasks: 8},
+		{ID: "2", Tasks: 4},
+	}
+	if diff := cmp.Diff(want, got.Group.Subtopologies); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestGroupOfReportsKnowsStoresByScopeAndName(t *testing.T) {
+	cases := map[string]assignment.OpenStore{
+		"counts:rocksdb-state":                                            {Kind: assignment.KeyValue},
+		"counts:":                                                         {Kind: assignment.KeyValue},
+		"hourly:rocksdb-window-state":                                     {Kind: assignment.Window},
+		"visits:rocksdb-session-state":                                    {Kind: assignment.Session},
+		"cache:in-memory-state":                                           {Kind: assignment.KeyValue, InMemory: true},
+		"cache:in-memory-lru-state":                                       {Kind: assignment.KeyValue, InMemory: true},
+		"cache:in-memory-window-state":                                    {Kind: assignment.Window, InMemory: true},
+		"cache:in-memory-session-state":                                   {Kind: assignment.Session, InMemory: true},
+		"late:in-memory-suppression-state":                                {Kind: assignment.Suppress, InMemory: true},
+		"KSTREAM-JOINTHIS-0000000004-store:rocksdb-window-state":          {Kind: assignment.JoinWindow},
+		"pay-this-join-store:rocksdb-window-state":                        {Kind: assignment.JoinWindow},
+		"pay-other-join-store:in-memory-window-state":                     {Kind: assignment.JoinWindow, InMemory: true},
+		"KSTREAM-OUTERSHARED-0000000004-store:rocksdb-state":              {Kind: assignment.OuterJoinList},
+		"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-000000001:rocksdb-state": {Kind: assignment.ForeignKeySubscription},
+	}
+	for store, want := range cases {
+		t.Run(store, func(t *testing.T) {
+			want.Name, _, _ = strings.Cut(store, ":")
+			got := assignment.GroupOfReports([]assignment.PodReport{reports("a", opens(client("orders", "x", "0_0"), "0", store))}, "", nil)
+			if diff := cmp.Diff([]assignment.OpenStore{want}, got.Group.Subtopologies[0].Stores); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
+	version := func(c assignment.ReportedClient, v string) assignment.ReportedClient {
+		c.Version = v
+		return c
+	}
+	cases := map[string]struct {
+		clients      []assignment.ReportedClient
+		wantProtocol assignment.Protocol
+		wantStandbys int32 // -1: not known.
+		wantVersion  string
+		wantWarnings string
+	}{
+		"defaults":                    {[]assignment.ReportedClient{client("o", "x", "")}, assignment.Classic, 0, "4.4.0", ""},
+		"the streams protocol":        {[]assignment.ReportedClient{with(client("o", "x", ""), "group.protocol=STREAMS")}, assignment.Streams, -1, "4.4.0", ""},
+		"standbys that are no number": {[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=many")}, assignment.Classic, 0, "4.4.0", ""},
+		"more standbys than there can be": {
+			[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=2000000000")}, assignment.Classic, 1000, "4.4.0", "",
+		},
+		"standbys below zero": {[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=-4")}, assignment.Classic, 0, "4.4.0", ""},
+		"a rollout": {
+			[]assignment.ReportedClient{
+				version(with(client("o", "x", ""), "num.standby.replicas=2", "group.protocol=streams"), "3.10.0"), version(client("o", "y", ""), "3.9.1"),
+				version(client("o", "z", ""), ""),
+			},
+			assignment.Classic, 2, "3.9.1",
+			"its pods have different settings of group.protocol; its pods have different settings of num.standby.replicas; the largest counts; " +
+				"its pods run different versions of Kafka Streams: 3.9.1, 3.10.0",
+		},
+		"versions that are none": {
+			[]assignment.ReportedClient{version(client("o", "x", ""), "trunk"), version(client("o", "y", ""), "4.4.0-SNAPSHOT")},
+			assignment.Classic, 0, "trunk", "its pods run different versions of Kafka Streams: trunk, 4.4.0-SNAPSHOT",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := assignment.GroupOfReports([]assignment.PodReport{reports("a", c.clients...)}, "", nil).Group
+			standbys := int32(-1)
+			if g.Standbys != nil {
+				standbys = *g.Standbys
+			}
+			if g.Protocol != c.wantProtocol || standbys != c.wantStandbys || g.VersionHint != c.wantVersion || strings.Join(g.Warnings, "; ") != c.wantWarnings {
+				t.Errorf("it is %s with %d standbys, version %s, warnings %q", g.Protocol, standbys, g.VersionHint, g.Warnings)
+			}
+		})
+	}
+}
+
+func TestGroupOfReportsIsTheSameWhateverTheOrder(t *testing.T) {
+	for seed := range int64(200) {
+		r := rand.New(rand.NewSource(seed))
+		pods := randomReports(r)
+		want := assignment.GroupOfReports(shuffled(r, pods), "", nil)
+		again := assignment.GroupOfReports(shuffled(r, pods), "", nil)
+		if diff := cmp.Diff(want, again); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+		once := assignment.GroupOfReports(pods, "", want.Group.Subtopologies)
+		if diff := cmp.Diff(want, once); diff != "" {
+			t.Fatalf("seed %d: what is known already changes it (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+// randomReports makes what pods of up to three applications may report.
+func randomReports(r *rand.Rand) []assignment.PodReport {
+	var pods []assignment.PodReport
+	scopes := []string{"rocksdb-state", "rocksdb-window-state", "in-memory-state"}
+	for i := range 2 + r.Intn(4) {
+		if r.Intn(5) == 0 {
+			pods = append(pods, assignment.PodReport{Pod: fmt.Sprint("pod-", i)})
+			continue
+		}
+		var clients []assignment.ReportedClient
+		for range r.Intn(4) {
+			var threads []string
+			for range r.Intn(3) {
+				threads = append(threads, fmt.Sprintf("%d_%d %d_%d*", r.Intn(3), r.Intn(9), 3+r.Intn(3), r.Intn(9)))
+			}
+			c := client(fmt.Sprint("app-", r.Intn(3)), fmt.Sprint("client-", r.Intn(2)), threads...)
+			c.Version = fmt.Sprintf("4.%d.0", r.Intn(12))
+			clients = append(clients, opens(with(c, fmt.Sprint("num.standby.replicas=", r.Intn(3))),
+				fmt.Sprint(r.Intn(6)), "store-a:"+scopes[r.Intn(3)], "store-b:"+scopes[r.Intn(3)]))
+		}
+		pods = append(pods, reports(fmt.Sprint("pod-", i), clients...))
+	}
+	return pods
+}
+
+// shuffled gives the pods, and their clients, in another order.
+func shuffled(r *rand.Rand, pods []assignment.PodReport) []assignment.PodReport {
+	pods = slices.Clone(pods)
+	r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	for i := range pods {
+		if pods[i].Report == nil {
+			continue
+		}
+		clients := slices.Clone(pods[i].Report.Clients)
+		r.Shuffle(len(clients), func(i, j int) { clients[i], clients[j] = clients[j], clients[i] })
+		pods[i].Report = &assignment.Report{Clients: clients}
+	}
+	return pods
+}
