@@ -94,7 +94,7 @@ func scenarios() []scenario {
 func fragmentation() scenario {
 	return scenario{
 		Name: "fragmentation", Title: "key-value and windows, one instance", Topology: "mixed", Stores: 1, Instances: 1, Threads: 2, Tasks: 6,
-		Keys: 200_000, ValueBytes: 800, Rate: 1500, Speed: 1, Cache: 192 * memplan.MiB,
+		Keys: 200_000, ValueBytes: 800, Rate: 1000, Speed: 1, Cache: 192 * memplan.MiB,
 	}
 }
 
