@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"streamweir.dev/streamweir/agent"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
@@ -52,6 +53,7 @@ type options struct {
 	metricsAddress        string
 	kafkaClusters         string
 	allowBootstrapServers bool
+	injectAgent           bool
 }
 
 func main() {
@@ -103,6 +105,8 @@ func addFlags(flags *flag.FlagSet) *options {
 		"The file with the Kafka clusters that StreamApps may name. It is read at the start; if it does not exist, there are none.")
 	flags.BoolVar(&o.allowBootstrapServers, "allow-bootstrap-servers", false,
 		"StreamApps may also give bootstrap servers of their own; the operator then connects to whatever they say, without credentials.")
+	flags.BoolVar(&o.injectAgent, "inject-agent", true,
+		"Pods of StreamApps in mode Enforce get the agent, which bounds RocksDB and reports; without it they get limits and JVM options only.")
 	return o
 }
 
@@ -121,13 +125,21 @@ func start(ctx context.Context, config *rest.Config, o options) error {
 	if err := mgr.Add(monitor); err != nil {
 		return fmt.Errorf("setting up the monitor of Kafka groups: %w", err)
 	}
+	reports := assignment.NewReports(assignment.ReportsOptions{Log: ctrl.Log.WithName("reports")})
+	if err := mgr.Add(reports); err != nil {
+		return fmt.Errorf("setting up the reports of pods: %w", err)
+	}
 	reconciler := &controllers.StreamAppReconciler{
 		Client:                mgr.GetClient(),
 		APIReader:             mgr.GetAPIReader(),
 		Recorder:              mgr.GetEventRecorder(reportingController),
 		Groups:                monitor,
+		Reports:               reports,
 		Clock:                 clock.RealClock{},
 		AllowBootstrapServers: o.allowBootstrapServers,
+	}
+	if o.injectAgent {
+		reconciler.AgentJar = agent.Jar
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up the controller: %w", err)

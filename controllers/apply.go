@@ -28,14 +28,17 @@ type applied struct {
 	resized   []string // pods whose resize was accepted, as sentences
 	refused   map[string]refusal
 	removed   bool // the injection was removed
+	// agent says why the agent is not injected although it is wanted, if so.
+	agent fault
 	// failed is a write that did not succeed; the next pass tries again. Conflicts are left out: they pass by themselves.
 	failed error
 	// recheckAfter is when something has to be looked at again; zero for never.
 	recheckAfter time.Duration
 }
 
-// apply writes what differs, in the order in which each write is safe if the next one never comes: the plan first and read back, then
-// the injection that refers to it, then the limits of running pods, and last the touches that make the kubelet look at the plan.
+// apply writes what differs, in the order in which each write is safe if the next one never comes: the agent and the plan first and read
+// back, then the injection that refers to them, then the limits of running pods, and last the touches that make the kubelet look at the
+// plan. Agents that nobody needs any more go at the end.
 func (r *StreamAppReconciler) apply(ctx context.Context, obs *observation, want *desired) (*applied, error) {
 	done := &applied{refused: map[string]refusal{}}
 	if want.held.found() {
@@ -45,6 +48,9 @@ func (r *StreamAppReconciler) apply(ctx context.Context, obs *observation, want 
 	if want.injection == nil {
 		return done, r.remove(ctx, obs, done)
 	}
+	if err := r.applyAgent(ctx, obs, want, done); err != nil {
+		return done, err
+	}
 	if err := r.applyPlan(ctx, obs, want, done); err != nil {
 		return done, err
 	}
@@ -52,7 +58,12 @@ func (r *StreamAppReconciler) apply(ctx context.Context, obs *observation, want 
 		return done, err
 	}
 	resizeErr := r.applyResizes(ctx, obs, want, done)
-	return done, cmp.Or(resizeErr, r.touch(ctx, obs, want)) // what is published is safe for every limit, raised or not
+	err := cmp.Or(resizeErr, r.touch(ctx, obs, want)) // what is published is safe for every limit, raised or not
+	again, removeErr := r.removeAgents(ctx, obs.agentMaps, want.injection.AgentConfigMap, obs.now)
+	if again > 0 {
+		done.recheck(again)
+	}
+	return done, cmp.Or(err, removeErr)
 }
 
 // applyPlan writes the plan's ConfigMap. It belongs to the workload, not to the StreamApp: pods mount it, and must find it for as long as
@@ -73,9 +84,8 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, obs *observation, w
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
 	if found := obs.planConfigMap; found != nil && found.Annotations[annotationUnused] != "" {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotationUnused)
-		if err := r.Patch(ctx, found.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); err != nil {
-			return fmt.Errorf("noting that ConfigMap %s is needed again: %w", name, err)
+		if err := r.noteNeeded(ctx, found); err != nil {
+			return err
 		}
 	}
 	var stored corev1.ConfigMap
@@ -86,6 +96,15 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, obs *observation, w
 		return fmt.Errorf("ConfigMap %s does not hold the plan that was written: someone else writes it", name)
 	}
 	done.published = true
+	return nil
+}
+
+// noteNeeded takes the note away that a ConfigMap is not needed.
+func (r *StreamAppReconciler) noteNeeded(ctx context.Context, configMap *corev1.ConfigMap) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotationUnused)
+	if err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("noting that ConfigMap %s is needed again: %w", configMap.Name, err)
+	}
 	return nil
 }
 
@@ -127,8 +146,15 @@ func injectionIntent(spec *v1alpha1.PodInjectionSpec) *apiac.PodInjectionSpecApp
 	if spec.OwnOptions != nil {
 		intent.WithOwnOptions(*spec.OwnOptions)
 	}
+	if spec.AgentConfigMap != "" {
+		intent.WithAgentConfigMap(spec.AgentConfigMap)
+	}
+	intent.WithExceptImages(spec.ExceptImages...)
 	if m := spec.Memory; m.Limit != nil {
 		memory := apiac.InjectedMemory().WithForLimit(*m.ForLimit).WithLimit(*m.Limit)
+		if m.ForImage != "" {
+			memory.WithForImage(m.ForImage)
+		}
 		if m.Request != nil {
 			memory.WithRequest(*m.Request)
 		}
@@ -137,14 +163,15 @@ func injectionIntent(spec *v1alpha1.PodInjectionSpec) *apiac.PodInjectionSpecApp
 	return intent
 }
 
-// touch changes an annotation of the pods that have not been told of the published plan, so that the kubelet projects the ConfigMap at
-// once (measured: within 0.2 s, against up to 85 s without). One pod's error keeps no other pod from being told.
+// touch changes annotations of the pods that have not been told of the published plan, or have not seen it since, so that the kubelet
+// projects the ConfigMap at once (measured: within 0.2 s, against up to 85 s without). One pod's error keeps no other from being told.
 func (r *StreamAppReconciler) touch(ctx context.Context, obs *observation, want *desired) error {
 	var failure error
 	for _, name := range want.touches {
 		pod := &corev1.Pod{}
 		pod.Namespace, pod.Name = obs.app.Namespace, name
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.PublishedAnnotation, want.generation)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.PublishedAnnotation, want.generation,
+			annotationTouched, obs.nextTouch(name, want.generation))
 		if err := r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); client.IgnoreNotFound(err) != nil {
 			failure = cmp.Or(failure, fmt.Errorf("telling pod %s of the plan: %w", name, err))
 		}

@@ -26,12 +26,12 @@ func CacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:       {Transform: trimPod},
 			&corev1.Node{}:      {Transform: trimNode},
-			&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+			&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy}), Transform: trimConfigMap},
 		},
 	}
 }
 
-// trimPod keeps owner, node, resources and status of a pod, and our own annotations, and nothing else.
+// trimPod keeps owner, node, resources, images, the agent's volume and status of a pod, and our own annotations, and nothing else.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -43,7 +43,23 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 		Containers:     trimContainers(pod.Spec.Containers),
 		InitContainers: trimContainers(pod.Spec.InitContainers),
 	}
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume {
+			trimmed.Spec.Volumes = append(trimmed.Spec.Volumes, v)
+		}
+	}
 	trimmed.Status = *pod.Status.DeepCopy()
+	return trimmed, nil
+})
+
+// trimConfigMap drops what is binary: the agent, one copy for each StreamApp. That a copy is the right one is read at the source.
+var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
+	configMap, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return object, nil
+	}
+	trimmed := configMap.DeepCopy()
+	trimmed.ManagedFields, trimmed.BinaryData = nil, nil
 	return trimmed, nil
 })
 
@@ -88,7 +104,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		trimmed[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy}
+		trimmed[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy}
 	}
 	return trimmed
 }

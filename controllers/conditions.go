@@ -126,6 +126,10 @@ var reasonOfClass = map[assignment.Class]string{
 func judgeAssignment(obs *observation, p *planning) verdict {
 	group := &obs.group
 	switch {
+	case obs.reports.usable:
+		return yes(v1alpha1.ReasonFromReports, "the agents in the pods report which of them runs which tasks")
+	case group.refused.reason == v1alpha1.ReasonNoSource && !p.tasksKnown && obs.agentName != "":
+		return judgeReports(obs)
 	case group.refused.reason == v1alpha1.ReasonNoSource && p.tasksKnown:
 		return yes(v1alpha1.ReasonFromSpec, "the tasks are taken from `streams`; which pod runs which is not known, so every pod is planned for its share")
 	case group.refused.found():
@@ -141,6 +145,48 @@ func judgeAssignment(obs *observation, p *planning) verdict {
 	}
 	return yes(v1alpha1.ReasonFromKafka, "group %s (%s protocol) shows which pod runs which tasks",
 		group.ref, strings.ToLower(string(group.latest.Group.Protocol)))
+}
+
+// judgeReports says why the pods' reports do not tell who runs what, where nobody else is asked.
+func judgeReports(obs *observation) verdict {
+	without := 0
+	for _, p := range runningPods(obs) {
+		if p.agent == "" {
+			without++
+		}
+	}
+	pods, why := obs.unreported()
+	switch {
+	case len(pods) > 0:
+		return no(v1alpha1.ReasonReportsUnreachable, "%s", unreportedText(obs, pods, why))
+	case effectiveMode(obs.app) != v1alpha1.ModeEnforce:
+		return no(v1alpha1.ReasonNoSource, "`kafka` is not set, and in mode Observe no agent is injected, so nobody tells which pod runs which tasks")
+	case without > 0:
+		return unknown(v1alpha1.ReasonNotObserved, "%s without the agent, which would tell which tasks there are%s", podsRun(without), keptNote(obs))
+	}
+	return unknown(v1alpha1.ReasonNotObserved, "not every pod has reported which tasks it runs%s", keptNote(obs))
+}
+
+func podsRun(count int) string {
+	if count == 1 {
+		return "one pod runs"
+	}
+	return fmt.Sprintf("%d pods run", count)
+}
+
+// unreportedText says which pods have not reported, and what to do.
+func unreportedText(obs *observation, pods []string, why *assignment.ReportError) string {
+	text := fmt.Sprintf("%s with the agent cannot be asked for a report, the first is %s", podsText(len(pods)), pods[0])
+	if why != nil {
+		text += ": " + why.Message()
+	}
+	if why == nil || why.Fault == assignment.ReportUnreachable {
+		text += fmt.Sprintf(". Network policies and service meshes must let the operator in at port %d", v1alpha1.AgentPort)
+	}
+	if obs.group.latest.Group != nil && !obs.reports.usable {
+		text += "; the Kafka group is asked instead"
+	}
+	return text
 }
 
 // classMessage is what may be said of an error in a status: its kind, no text from the network.
@@ -241,6 +287,10 @@ func judgeApplied(obs *observation, want *desired, done *applied) verdict {
 		return no(v1alpha1.ReasonWriteFailed, "%s", done.failed)
 	case want.blocked.found():
 		return want.blocked.verdict()
+	case obs.stopped().found():
+		return obs.stopped().verdict()
+	case done.agent.found():
+		return done.agent.verdict()
 	case want.withdrawn != "":
 		return no(v1alpha1.ReasonPodCreationRefused, "pods could not be created or placed with a limit of %s, so new pods get the template's %s; it is "+
 			"tried again after an hour: make room in quota, LimitRange or nodes, or lower `maxLimit`",
@@ -257,7 +307,39 @@ func judgeApplied(obs *observation, want *desired, done *applied) verdict {
 			"resizePolicy for memory is RestartContainer. Restart when it suits you: %s",
 			podsText(len(want.restarts)), first.pod.name, humanBytes(first.to), restartCommand(obs))
 	}
-	return judgeInjected(obs)
+	if v := judgeInjected(obs); v.status != metav1.ConditionTrue {
+		return v
+	}
+	return judgeInForce(obs, want)
+}
+
+// judgeInForce speaks of what the pods themselves say of the plan.
+func judgeInForce(obs *observation, want *desired) verdict {
+	pods, why := obs.unreported()
+	if len(pods) > 0 {
+		return no(v1alpha1.ReasonReportsUnreachable, "%s", unreportedText(obs, pods, why))
+	}
+	var off []string
+	finding := ""
+	for _, p := range runningPods(obs) {
+		report := obs.reports.of(&p)
+		if report == nil || report.Bounded == assignment.BoundedPending || boundedIn(report) {
+			continue
+		}
+		off = append(off, p.name)
+		if len(report.Findings) > 0 {
+			finding = cmp.Or(finding, ": "+report.Findings[0].Message)
+		}
+	}
+	if len(off) > 0 {
+		return no(v1alpha1.ReasonNotBounded, "RocksDB is not bounded in %s, so it counts as Kafka Streams ships it; the first is %s%s",
+			podsText(len(off)), off[0], finding)
+	}
+	if len(want.unseen) > 0 {
+		return no(v1alpha1.ReasonPublishing, "%s were told of the plan and have not seen it yet, the first is %s: the kubelet is slow to update the mounted ConfigMap",
+			podsText(len(want.unseen)), want.unseen[0])
+	}
+	return yes(v1alpha1.ReasonApplied, "the pods run with the plan's limits and configuration")
 }
 
 func refusedText(refused map[string]refusal) string {
@@ -322,7 +404,11 @@ func judgeInjected(obs *observation) verdict {
 	older, missed, first := 0, 0, ""
 	for i := range obs.pods {
 		p := &obs.pods[i]
-		if !p.running() || p.injected || p.optedOut {
+		if !p.running() || p.optedOut || p.injected && (p.agent != "" || obs.agentName == "") {
+			continue
+		}
+		if p.injected { // by an older operator
+			older++
 			continue
 		}
 		if obs.injection != nil && p.created.After(obs.injection.CreationTimestamp.Time) {
@@ -336,6 +422,9 @@ func judgeInjected(obs *observation) verdict {
 		return no(v1alpha1.ReasonPodsNotInjected, "%s started without the plan although it was to be injected, the first is %s: is the admission policy "+
 			"streamweir-injection installed, with its binding? It needs Kubernetes 1.36. Then restart: %s",
 			podsText(missed), first, restartCommand(obs))
+	case older > 0 && obs.agentName != "":
+		return no(v1alpha1.ReasonRestartNeeded, "%s run without the plan or the agent, since they are older. Restart them when it suits you: %s",
+			podsText(older), restartCommand(obs))
 	case older > 0:
 		return no(v1alpha1.ReasonRestartNeeded, "%s run without the plan, since they are older than it. Restart them when it suits you: %s",
 			podsText(older), restartCommand(obs))

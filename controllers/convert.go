@@ -23,6 +23,9 @@ type planning struct {
 	need int64
 	// needNow is the smallest limit that holds what the heaviest pod runs at this moment, with the plan in force.
 	needNow int64
+	// needToInject is needNow as it is once the agent has bounded the pods: what does not even fit then is not published. As long as an
+	// image is not proven it counts as shipped, but the bounds are published, since nothing could be proven otherwise.
+	needToInject int64
 	// survives is the largest number of losses after which every survivor fits the limit that it has; -1 if not even the
 	// pods that run now fit.
 	survives int
@@ -34,7 +37,8 @@ type planning struct {
 	// invalid says what the planner could not make sense of: contradicting flags, bad values of properties.
 	invalid []string
 
-	workload memplan.Workload // as a pod runs it that has the plan
+	workload memplan.Workload // as a pod runs it that has the plan, as far as is proven
+	injected memplan.Workload // as it runs once the agent has done its work
 	policy   memplan.Policy
 	// worst is what the heaviest pod may have to run: after all losses that are asked for, then after one fewer, down to none, and last
 	// what it runs at this moment.
@@ -68,7 +72,9 @@ const neverFits = int64(memplan.MaxBytes)
 func plan(obs *observation, lost losses) *planning {
 	result := &planning{pods: map[string]podPlanning{}}
 	result.workload, result.invalid = workloadOf(obs)
-	result.notes = notesOn(obs, result.workload)
+	result.notes = append(notesOn(obs, result.workload), reportNotes(obs)...)
+	result.injected = result.workload
+	result.injected.Bounded = result.workload.Bounded || obs.agentName != ""
 	result.tasks = result.workload.Tasks()
 	result.tasksKnown = result.tasks > 0
 	result.policy = policyOf(obs.app, lost)
@@ -77,7 +83,9 @@ func plan(obs *observation, lost losses) *planning {
 	}
 	running, spread := runningPods(obs), assignmentOf(obs, lost)
 	result.policy.Losses = lost.toSurvive(len(spread.Pods))
-	withPlan, asShipped := withHeapInForce(obs, result.workload), withoutPlan(obs, result.workload)
+	result.workload.Others = furtherClients(obs, result.policy.Losses)
+	result.injected.Others = result.workload.Others
+	kinds := kindsOf(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
 	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
 	observed := memplan.ObservedLoads(result.workload, spread)
@@ -87,10 +95,7 @@ func plan(obs *observation, lost losses) *planning {
 		if p == nil {
 			continue // it is away, or still to come
 		}
-		own := withPlan
-		if !p.injected {
-			own = asShipped
-		}
+		own := kinds[kindOf(obs, p)]
 		result.pods[pod.Name] = podPlanning{
 			tasks: len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
 			need:  int64(needUnder(limitOf(p), own, remaining[i], result.policy)),
@@ -99,6 +104,7 @@ func plan(obs *observation, lost losses) *planning {
 		if need := int64(memplan.Need(result.workload, observed[i], result.policy)); need > result.needNow {
 			result.needNow, heaviestNow = need, []memplan.Load{observed[i]}
 		}
+		result.needToInject = max(result.needToInject, int64(memplan.Need(result.injected, observed[i], result.policy)))
 	}
 	for k := result.policy.Losses; k >= 0; k-- {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)
@@ -108,14 +114,33 @@ func plan(obs *observation, lost losses) *planning {
 		}
 		if k == 0 && len(running) == 0 { // the first pods are to come
 			result.needNow = int64(need)
+			result.needToInject = int64(memplan.Need(result.injected, load, result.policy))
 		}
 	}
 	result.worst = append(result.worst, heaviestNow...)
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
 		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
 	}
-	result.survives = survives(obs, result, withPlan, asShipped, spread, lost)
+	result.survives = survives(obs, result, kinds, spread, lost)
 	return result
+}
+
+// podKind is how a pod runs.
+type podKind struct{ injected, bounded bool }
+
+// kindsOf are the workload as each kind of pod runs it.
+func kindsOf(obs *observation, w memplan.Workload) map[podKind]memplan.Workload {
+	kinds := map[podKind]memplan.Workload{}
+	for _, bounded := range []bool{false, true} {
+		w.Bounded = bounded
+		kinds[podKind{injected: true, bounded: bounded}] = withHeapInForce(obs, w)
+	}
+	kinds[podKind{}] = withoutPlan(obs, w)
+	return kinds
+}
+
+func kindOf(obs *observation, p *podFacts) podKind {
+	return podKind{injected: p.injected, bounded: p.injected && (obs.bounded || obs.boundedPod(p))}
 }
 
 // needUnder is the smallest limit that holds a load, for a pod that has a limit: where the JVM changes to a costlier collector just below
@@ -144,24 +169,32 @@ func heaviestLoad(w memplan.Workload, spread memplan.Assignment, policy memplan.
 	return heaviest, most
 }
 
-// survives asks the planner for each kind of pod: those that run with the plan, or will, and those that run as they were shipped.
-func survives(obs *observation, p *planning, withPlan, asShipped memplan.Workload, spread memplan.Assignment, lost losses) int {
-	with, without := map[string]memplan.Bytes{}, map[string]memplan.Bytes{}
-	for _, pod := range spread.Pods { // a pod that is to come gets what new pods get
-		with[pod.Name] = memplan.Bytes(newLimit(obs, p.need))
+// survives asks the planner for each kind of pod: the new ones that are to come, those that run with the plan, bounded or not, and those
+// that run as they were shipped.
+func survives(obs *observation, p *planning, kinds map[podKind]memplan.Workload, spread memplan.Assignment, lost losses) int {
+	limits := map[podKind]map[string]memplan.Bytes{}
+	put := func(kind podKind, name string, limit int64) {
+		if limits[kind] == nil {
+			limits[kind] = map[string]memplan.Bytes{}
+		}
+		limits[kind][name] = memplan.Bytes(limit)
 	}
-	for _, pod := range runningPods(obs) {
-		delete(with, pod.name)
-		limit := pod.effectiveLimit()
-		switch {
-		case limit == nil:
-		case pod.injected:
-			with[pod.name] = memplan.Bytes(limit.Value())
-		default:
-			without[pod.name] = memplan.Bytes(limit.Value())
+	running := runningPods(obs)
+	for _, pod := range spread.Pods { // a pod that is to come gets what new pods get
+		if findPod(running, pod.Name) == nil {
+			put(podKind{injected: true, bounded: p.workload.Bounded}, pod.Name, newLimit(obs, p.need))
 		}
 	}
-	return min(memplan.Survives(withPlan, spread, p.policy, with), memplan.Survives(asShipped, spread, p.policy, without), max(0, lost.instances-1))
+	for i := range running {
+		if limit := running[i].effectiveLimit(); limit != nil {
+			put(kindOf(obs, &running[i]), running[i].name, limit.Value())
+		}
+	}
+	least := max(0, lost.instances-1)
+	for kind, of := range limits {
+		least = min(least, memplan.Survives(kinds[kind], spread, p.policy, of))
+	}
+	return least
 }
 
 // newLimit is the limit of a new pod, for a need.
@@ -185,10 +218,18 @@ func (p *planning) under(limit int64) published {
 	return publishedOf(memplan.PlanFor(p.workload, p.worst[0], p.policy, memplan.Bytes(limit)))
 }
 
-// publish makes the plan that a container under this limit should read: for as many losses as the limit holds.
+// publish makes the plan that a container under this limit should read: for as many losses as the limit holds. Its heap is not below that
+// of the plan which counts, so that a process whose stores cannot be bounded has it as well.
 func (p *planning) publish(limit int64) published {
+	w := p.injected
+	if !p.tasksKnown {
+		return p.under(limit)
+	}
 	for i := range p.worst {
-		if plan := memplan.PlanFor(p.workload, p.worst[i], p.policy, memplan.Bytes(limit)); plan.Fits() || i == len(p.worst)-1 {
+		if counted := memplan.PlanFor(p.workload, p.worst[i], p.policy, memplan.Bytes(limit)); counted.Fits() && w.JVM.HeapMode == memplan.HeapPlanned {
+			w.JVM.LeastHeap = max(p.injected.JVM.LeastHeap, counted.Heap)
+		}
+		if plan := memplan.PlanFor(w, p.worst[i], p.policy, memplan.Bytes(limit)); plan.Fits() || i == len(p.worst)-1 {
 			return publishedOf(plan)
 		}
 	}

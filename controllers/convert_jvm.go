@@ -29,6 +29,7 @@ func jvmOf(obs *observation) (memplan.JVM, error) {
 		flags = append(flags, expand(arg, c.env)) // a shell's -c has them all in one argument
 	}
 	flags = append(flags, expand(c.env["_JAVA_OPTIONS"], c.env))
+	flags = append(flags, obs.reportedFlags()...)
 	jvm, err := memplan.ParseJVMFlags(flags)
 	if err != nil {
 		err = fmt.Errorf("JVM flags of container %s: %w", c.name, err)
@@ -36,6 +37,7 @@ func jvmOf(obs *observation) (memplan.JVM, error) {
 	if obs.app.Spec.JVM.Version > 0 {
 		jvm.Version = memplan.Known(int(obs.app.Spec.JVM.Version), memplan.Spec)
 	}
+	applyReportedJVM(&jvm, obs)
 	if c.cpuLimit != nil {
 		jvm.CPUs = memplan.Known(int(math.Ceil(c.cpuLimit.AsApproximateFloat64())), memplan.App)
 	}

@@ -15,28 +15,32 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// workloadOf puts the facts together field by field: what the group shows, else what the spec says, else Kafka's defaults. What could
+// workloadOf puts the facts together field by field: what the pods report, else what the group shows, else what the spec says, else
+// Kafka's defaults. What could
 // not be understood comes back as sentences; the rest of the workload holds all the same.
 func workloadOf(obs *observation) (memplan.Workload, []string) {
 	streams := &obs.app.Spec.Streams
 	group := obs.group.latest.Group
 	version, versionErr := versionOf(streams, group)
-	w := memplan.NewWorkload(version)
-	properties := map[string]string{}
-	for _, c := range streams.Configs {
-		properties[c.Name] = c.Value
+	if reported, known := obs.reportedVersion(); known {
+		version, versionErr = reported, nil
 	}
-	propertiesErr := w.ApplyProperties(properties)
-	applySpec(&w, streams)
+	w := memplan.NewWorkload(version)
+	applyRecords(&w, &streams.Records)
+	propertiesErr := w.ApplyProperties(obs.propertiesOf())
+	if obs.appSettings() == nil { // else: what the application does not set is at Kafka's defaults, whatever the spec says
+		applySpec(&w, streams)
+	}
 	applyGroup(&w, group)
 	applyTopology(&w, streams, group, obs.topology)
-	w.Bounded = obs.bounded
+	w.Bounded = obs.bounded || obs.proven()
 	jvm, jvmErr := jvmOf(obs)
 	w.JVM = jvm
 	w.Allocator = allocatorOf(obs)
 	if c := obs.container; c != nil {
 		w.StateDir = memplan.StateDir{InMemory: c.stateInMemory, Persistent: c.statePersistent}
 	}
+	w.Application.LiveSet = believed(w.Application.LiveSet, obs.measured.ApplicationHeap, obs.measured.Warm)
 	if q := obs.app.Spec.JVM.ApplicationHeap; q != nil {
 		w.Application.LiveSet = specBytes(q)
 	}
@@ -47,6 +51,7 @@ func workloadOf(obs *observation) (memplan.Workload, []string) {
 	if q := obs.app.Spec.JVM.ApplicationNative; q != nil {
 		w.Application.Native = specBytes(q)
 	}
+	applyReports(&w, obs)
 	return w, invalidTexts(versionErr, propertiesErr, jvmErr)
 }
 
@@ -105,13 +110,17 @@ func applySpec(w *memplan.Workload, streams *v1alpha1.StreamsSpec) {
 	if p, ok := protocols[streams.GroupProtocol]; ok {
 		w.Protocol = memplan.Known(p, memplan.Spec)
 	}
-	if q := streams.Records.AverageSize; q != nil {
+}
+
+// applyRecords takes what the user says of the records.
+func applyRecords(w *memplan.Workload, records *v1alpha1.RecordsSpec) {
+	if q := records.AverageSize; q != nil {
 		w.Records.Average = specBytes(q)
 	}
-	if q := streams.Records.LargestSize; q != nil {
+	if q := records.LargestSize; q != nil {
 		w.Records.Largest = specBytes(q)
 	}
-	if q := streams.Records.LargestBatchSize; q != nil {
+	if q := records.LargestBatchSize; q != nil {
 		w.Records.LargestBatch = specBytes(q)
 	}
 }
@@ -150,10 +159,15 @@ func applyGroup(w *memplan.Workload, group *assignment.Group) {
 	}
 }
 
-// applyTopology gives the workload its subtopologies and stores. The broker knows them best, then the topology's own description; the
-// spec fills in what they do not show.
+// applyTopology gives the workload its subtopologies and stores. A pod's own description of its topology, with the tasks and the open
+// stores that pods report, says most; then the broker, then a description that somebody has. The spec fills in what they do not show.
 func applyTopology(w *memplan.Workload, streams *v1alpha1.StreamsSpec, group *assignment.Group, described *describedTopology) {
 	switch {
+	case group != nil && described != nil:
+		w.GlobalStores = slices.Clone(described.pieces.GlobalStores)
+		for _, s := range described.pieces.Subtopologies {
+			w.Subtopologies = append(w.Subtopologies, refineSubtopology(s, group))
+		}
 	case group != nil:
 		for _, s := range group.Subtopologies {
 			w.Subtopologies = append(w.Subtopologies, subtopologyOf(s))
@@ -184,6 +198,12 @@ func subtopologyOf(s assignment.Subtopology) memplan.Subtopology {
 	for _, c := range s.Changelogs {
 		result.Stores = append(result.Stores, storeOf(c))
 	}
+	for _, open := range s.Stores {
+		if !slices.ContainsFunc(result.Stores, func(known memplan.Store) bool { return known.Name == open.Name }) {
+			result.Stores = append(result.Stores, memplan.Store{Name: open.Name, Kind: memplan.TimestampedKeyValue, Caching: true})
+		}
+		refineOpen(&result.Stores[slices.IndexFunc(result.Stores, func(known memplan.Store) bool { return known.Name == open.Name })], open)
+	}
 	for _, name := range s.UnloggedStores {
 		result.Stores = append(result.Stores, memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue, Caching: true, Unlogged: true})
 	}
@@ -202,6 +222,8 @@ func storeOf(c assignment.Changelog) memplan.Store {
 		store.Kind, store.Caching = memplan.TimestampedKeyValue, true
 	case assignment.Window:
 		store.Kind, store.Caching = memplan.Window, true
+	case assignment.Session:
+		store.Kind, store.Caching = memplan.Session, true
 	case assignment.JoinWindow:
 		store.Kind = memplan.JoinWindow
 	case assignment.OuterJoinList:

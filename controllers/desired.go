@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,9 @@ type desired struct {
 	// restarts are limits that only a restart of the pod may raise: in place, the container would be restarted at once.
 	restarts []resizeWanted
 	touches  []string // pods that have not been told of the generation
-	// recheckAfter is when withdrawn memory is tried again; zero if there is none.
+	// unseen are pods that were told of the generation, and told again, and have not reported yet that they see it.
+	unseen []string
+	// recheckAfter is when withdrawn memory is tried again, or a pod is to be told again; zero for never.
 	recheckAfter time.Duration
 }
 
@@ -66,7 +69,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	}
 	want.chooseResizes(resizesWanted(obs, p, walls, settling(obs, lost)))
 	newPods := want.limit
-	if walls.managed() && want.limit != walls.template {
+	if walls.managed() && want.limit > walls.template {
 		if want.withdrawn = withdrawn(obs, walls.template); want.withdrawn != "" {
 			newPods = walls.template
 			_, since := readWithdrawn(want.withdrawn)
@@ -74,17 +77,13 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		}
 	}
 	if want.withdrawn == "" && settling(obs, lost) {
-		want.planData = obs.planConfigMap.Data
+		want.planData = withGeneration(obs.planConfigMap.Data)
 	} else {
-		want.planData = planData(obs, p, newPods)
+		want.planData = withGeneration(planData(obs, p, newPods))
 	}
-	want.generation = generationOf(want.planData)
+	want.generation = want.planData[v1alpha1.PlanGenerationKey]
 	want.wantInjection(obs, walls)
-	for i := range obs.pods {
-		if pod := &obs.pods[i]; pod.injected && pod.exists() && pod.planGeneration != want.generation {
-			want.touches = append(want.touches, pod.name)
-		}
-	}
+	want.chooseTouches(obs)
 	return want
 }
 
@@ -98,7 +97,7 @@ func (want *desired) chooseLimit(obs *observation, lost losses, p *planning, wal
 	if !settling(obs, lost) || obs.injection.Spec.Memory.Limit == nil {
 		return
 	}
-	if kept := max(walls.template, obs.injection.Spec.Memory.Limit.Value()); p.needNow <= kept {
+	if kept := max(walls.floor(), obs.injection.Spec.Memory.Limit.Value()); p.needNow <= kept {
 		want.limit = kept
 	}
 }
@@ -124,14 +123,19 @@ func holds(obs *observation, p *planning, want *desired) fault {
 	switch {
 	case len(p.invalid) > 0:
 		return fault{v1alpha1.ReasonInvalidSettings, strings.Join(p.invalid, "; ")}
-	case !p.tasksKnown && obs.injection != nil && obs.group.refused.reason != v1alpha1.ReasonNoSource && !planTooLarge(obs):
+	case !p.tasksKnown && obs.injection != nil && obs.tasksWillBeTold() && !planTooLarge(obs):
 		return fault{v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are; the last plan stays in force"}
 	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
 		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}
-	case p.needNow > want.limit, !p.tasksKnown && !want.typical.fits:
+	case p.needToInject > want.limit, !p.tasksKnown && !want.typical.fits:
 		return fault{v1alpha1.ReasonShortage, shortageMessage(p, want)}
 	}
 	return fault{}
+}
+
+// tasksWillBeTold tells whether it has been known which tasks there are, or a source is named that will tell.
+func (o *observation) tasksWillBeTold() bool {
+	return o.group.refused.reason != v1alpha1.ReasonNoSource || len(o.images) > 0 && o.app.Status.Tasks != nil
 }
 
 // planTooLarge tells whether a pod that is created now gets less than the published plan is for: the template's limit was lowered, and
@@ -146,8 +150,8 @@ func planTooLarge(obs *observation) bool {
 
 func shortageMessage(p *planning, want *desired) string {
 	message := fmt.Sprintf("a limit of %s does not hold what a pod runs now", humanBytes(want.limit))
-	if p.tasksKnown && p.needNow < neverFits {
-		message = fmt.Sprintf("%s: %s are needed", message, humanBytes(p.needNow))
+	if p.tasksKnown && p.needToInject < neverFits {
+		message = fmt.Sprintf("%s: %s are needed", message, humanBytes(p.needToInject))
 	}
 	if want.capped != "" {
 		message += ", but " + want.capped
@@ -185,17 +189,31 @@ func planData(obs *observation, p *planning, limit int64) map[string]string {
 	if !files.fits && obs.planConfigMap != nil { // a pod with too little is being raised: nothing that is written now would help it
 		return obs.planConfigMap.Data
 	}
+	properties := append([]string{fmt.Sprintf("limit.bytes=%d", files.limit), fmt.Sprintf("heap.bytes=%d", files.heap)}, files.properties...)
+	if obs.app.Spec.Streams.OwnCaches == v1alpha1.OwnCachesReplace {
+		properties = append(properties, "rocksdb.replace.caches=true")
+	}
 	return map[string]string{
 		v1alpha1.PlanOptionsKey: strings.Join(files.options, "\n") + "\n",
-		planPropertiesKey:       strings.Join(files.properties, "\n") + "\n",
+		planPropertiesKey:       strings.Join(properties, "\n") + "\n",
 	}
 }
 
-// generationOf names the content of a plan: the same content has the same name, whoever computes it and whenever.
+// withGeneration adds the name of the content to the content, so that a process can say what it has read.
+func withGeneration(data map[string]string) map[string]string {
+	named := maps.Clone(data)
+	named[v1alpha1.PlanGenerationKey] = generationOf(data)
+	return named
+}
+
+// generationOf names the content of a plan: the same content has the same name, whoever computes it and whenever. The name itself does
+// not count.
 func generationOf(data map[string]string) string {
 	keys := make([]string, 0, len(data))
 	for key := range data {
-		keys = append(keys, key)
+		if key != v1alpha1.PlanGenerationKey {
+			keys = append(keys, key)
+		}
 	}
 	slices.Sort(keys)
 	hash := sha256.New()

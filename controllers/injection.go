@@ -33,7 +33,8 @@ func injectionBlocked(obs *observation) fault {
 		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("container %s mounts something of its own at %s: the plan has to go to %s",
 			obs.container.name, options.foreignMount, v1alpha1.PlanMountPath)}
 	case options.foreignVolume:
-		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("the pod template has a volume %s of its own: the name is the plan's", v1alpha1.PlanVolume)}
+		return fault{v1alpha1.ReasonConflict, fmt.Sprintf("the pod template has a volume %s or %s of its own: the names are those of plan and agent",
+			v1alpha1.PlanVolume, v1alpha1.AgentVolume)}
 	case options.foreignFile && optionsVariable(obs.app) == v1alpha1.JavaToolOptions:
 		return fault{v1alpha1.ReasonConflict, fmt.Sprintf(
 			"container %s names an options file of its own in %s: a JVM takes only one, so its options must stand in the variable itself",
@@ -58,6 +59,8 @@ func (want *desired) wantInjection(obs *observation, walls envelope) {
 		OwnOptions:      want.ownOptions(obs),
 		PlanConfigMap:   planConfigMapName(obs.app.Name),
 		PlanGeneration:  want.generation,
+		AgentConfigMap:  obs.agentName,
+		ExceptImages:    obs.exceptedImages(),
 	}
 	if variable == v1alpha1.JavaToolOptions {
 		want.injection.Options = v1alpha1.VMOptions
@@ -89,6 +92,9 @@ func injectedMemory(obs *observation, limit, expected int64) v1alpha1.InjectedMe
 	memory := v1alpha1.InjectedMemory{ForLimit: new(*obs.container.limit), Limit: new(quantity(limit))}
 	if request := requestFor(obs, limit, expected); request > 0 {
 		memory.Request = new(quantity(request))
+	}
+	if limit < obs.container.limit.Value() {
+		memory.ForImage = obs.container.image
 	}
 	return memory
 }

@@ -16,8 +16,10 @@ import (
 
 // envelope is the room in which the operator may set a memory limit, and who set its walls.
 type envelope struct {
-	// template is the limit in the workload's template: the least a pod gets as long as nothing is bounded.
+	// template is the limit in the workload's template.
 	template int64
+	// proven: the image was seen to run bounded, so that limits may go below the template's, down to minLimit.
+	proven bool
 	// minLimit and maxLimit are the user's range; zero where not set.
 	minLimit, maxLimit int64
 	// roof is the most that LimitRanges and quotas of the namespace let a pod have.
@@ -26,6 +28,14 @@ type envelope struct {
 
 // managed tells whether the operator may change limits at all. Without a range the pod's own limit is the given envelope.
 func (e envelope) managed() bool { return e.minLimit > 0 || e.maxLimit > 0 }
+
+// floor is the least that a pod gets: the template's limit, as long as it is not proven that less is safe.
+func (e envelope) floor() int64 {
+	if e.proven && e.minLimit > 0 {
+		return min(e.template, e.minLimit)
+	}
+	return e.template
+}
 
 // most is the largest limit that may be set; zero for any.
 func (e envelope) most() int64 {
@@ -39,19 +49,19 @@ func (e envelope) most() int64 {
 	}
 }
 
-// clamp brings a need into the envelope and says which wall it met. A limit is never below the template's, and never above the
-// larger of the template's and the most that may be set. A need that no limit meets asks for nothing.
+// clamp brings a need into the envelope and says which wall it met. A limit is never below the floor, and never above the larger of the
+// floor and the most that may be set. A need that no limit meets asks for nothing.
 func (e envelope) clamp(need int64) (limit int64, capped string) {
 	if need >= neverFits {
 		limit, _ = e.clamp(0)
 		return limit, "no limit is large enough: the heap grows with it"
 	}
-	limit = max(need, e.minLimit, e.template)
+	limit = max(need, e.minLimit, e.floor())
 	most := e.most()
 	if most == 0 || limit <= most {
 		return limit, ""
 	}
-	limit = max(most, e.template)
+	limit = max(most, e.floor())
 	if limit >= need {
 		return limit, ""
 	}
@@ -159,6 +169,7 @@ func envelopeOf(obs *observation) envelope {
 	if q := obs.app.Spec.Memory.MaxLimit; q != nil {
 		walls.maxLimit = q.Value()
 	}
+	walls.proven = obs.proven()
 	return walls
 }
 

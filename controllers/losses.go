@@ -42,7 +42,7 @@ func countLosses(pods []podFacts, replicas int, rollingOut bool, survive *int32,
 		case p.running():
 			running++
 			perNode[p.node]++
-		case p.nodeLost && p.phase == corev1.PodRunning:
+		case (p.nodeLost || p.suspected) && p.phase == corev1.PodRunning:
 			onLostNodes++
 		}
 	}

@@ -40,7 +40,16 @@ type observation struct {
 	planConfigMap *corev1.ConfigMap
 	injection     *v1alpha1.PodInjection
 
-	group groupFacts
+	group   groupFacts
+	reports reportFacts
+
+	// agentName is the ConfigMap of the agent that new pods are to get; "" for none. agentMaps are those that there are, of any version.
+	agentName string
+	agentMaps []corev1.ConfigMap
+	// images is what is known of the images that pods have run with an agent.
+	images []v1alpha1.ImageStatus
+	// measured is the most that pods of the newest image have reported.
+	measured v1alpha1.MeasuredRegions
 
 	// topology is what the description of the topology gives, where somebody has one; nil in the operator, which asks the group.
 	topology *describedTopology
@@ -69,8 +78,20 @@ func (r *StreamAppReconciler) observe(ctx context.Context, app *v1alpha1.StreamA
 	if err := (observer{Reader: r.Client, source: r.APIReader}).observe(ctx, obs); err != nil {
 		return nil, err
 	}
+	if err := r.observeAgent(ctx, obs); err != nil {
+		return nil, fmt.Errorf("reading ConfigMaps of the agent: %w", err)
+	}
+	r.observeReports(obs)
 	r.observeGroup(obs)
+	obs.learn()
 	return obs, nil
+}
+
+// learn brings what the status remembers up to date with what the pods report now.
+func (o *observation) learn() {
+	o.describeReported()
+	o.images = imagesOf(o)
+	o.measured = measuredOf(o)
 }
 
 // observer reads objects of Kubernetes: what has an index from a cache, the rest at the source.
@@ -239,12 +260,14 @@ func (r *StreamAppReconciler) observeGroup(obs *observation) {
 	group.ref, group.refused = r.groupRef(obs.app)
 	if group.refused.found() {
 		r.Groups.Forget(key)
+		obs.reportsGroup()
 		return
 	}
 	group.asked = true
 	r.Groups.Track(key, group.ref)
 	group.latest = r.Groups.Latest(group.ref)
 	obs.matchGroup()
+	obs.reportsGroup()
 }
 
 // matchGroup finds the pods that the processes of the group run in.

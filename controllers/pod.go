@@ -37,6 +37,16 @@ type podFacts struct {
 	optedOut       bool
 	injected       bool   // the admission policy has made it mount the plan
 	planGeneration string // that it was last told of
+	touched        touched
+
+	// image is the container's, as the pod names it; imageID is what runs, "" until it is pulled.
+	image, imageID string
+	// agent is the ConfigMap of the agent that the pod mounts; "" for none.
+	agent string
+	// diedYoung: the container ended by itself soon after a start, and not for want of memory, nor with its node.
+	diedYoung bool
+	// suspected: the connection to its agent is dead, which is the first sign of a lost node.
+	suspected bool
 
 	// limit and request are what the spec says for the container in question, in memory; nil where it says nothing.
 	limit, request *resource.Quantity
@@ -63,7 +73,7 @@ type resizeState struct {
 // running tells whether the pod counts as an instance of the application. A container that restarts, or one that is not ready on a
 // healthy node, still does: its memory is in use, or about to be.
 func (p *podFacts) running() bool {
-	return p.phase == corev1.PodRunning && !p.terminating && !p.nodeLost
+	return p.phase == corev1.PodRunning && !p.terminating && !p.nodeLost && !p.suspected
 }
 
 // exists tells whether the pod holds, or will hold, a limit that the published plan must be safe for. One whose node is lost does not:
@@ -96,12 +106,18 @@ func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podF
 		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
 		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
 		planGeneration: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
+		touched:        readTouched(pod.Annotations[annotationTouched]),
 		injected:       pod.Annotations[v1alpha1.PlanAnnotation] != "",
 		cpuBound:       cpuBound(pod.Spec.Containers) && cpuBound(pod.Spec.InitContainers),
 	}
 	facts.nodeLost = pod.Spec.NodeName != "" && nodes[pod.Spec.NodeName].lost
 	for _, ip := range pod.Status.PodIPs {
 		facts.addresses = append(facts.addresses, ip.IP)
+	}
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume && v.ConfigMap != nil {
+			facts.agent = v.ConfigMap.Name
+		}
 	}
 	facts.readContainer(pod, container)
 	facts.readConditions(pod.Status.Conditions)
@@ -111,6 +127,7 @@ func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podF
 func (p *podFacts) readContainer(pod *corev1.Pod, container string) {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == container {
+			p.image = c.Image
 			p.limit, p.request = memoryOf(c.Resources.Limits), memoryOf(c.Resources.Requests)
 			p.restartsOnResize = slices.Contains(c.ResizePolicy, corev1.ContainerResizePolicy{
 				ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer,
@@ -129,7 +146,23 @@ func (p *podFacts) readContainer(pod *corev1.Pod, container string) {
 			p.started = s.State.Running.StartedAt.Time
 		}
 		p.down = s.State.Waiting != nil || s.State.Terminated != nil
+		p.imageID = s.ImageID
+		p.diedYoung = pod.Status.Reason == "" && (diedYoung(s.State.Terminated) || diedYoung(s.LastTerminationState.Terminated))
 	}
+}
+
+// youth is how long a container may run that counts as one that did not start. A JVM with an option that it refuses ends within a
+// second; an application that gives up on its brokers does so within a minute or two (default.api.timeout.ms is 60 s).
+const youth = 2 * time.Minute
+
+// diedYoung tells whether a container ended soon after its start, by itself. What ends with its node, by its memory limit, or by the
+// kubelet's doing (then the pod has a reason, such as Evicted), says nothing of how it was started. After a restart of the node's
+// runtime the kubelet calls the reason ContainerStatusUnknown, and the runtime Unknown.
+func diedYoung(end *corev1.ContainerStateTerminated) bool {
+	if end == nil || slices.Contains([]string{"OOMKilled", "ContainerStatusUnknown", "Unknown"}, end.Reason) {
+		return false
+	}
+	return end.FinishedAt.Sub(end.StartedAt.Time) < youth
 }
 
 func (p *podFacts) readConditions(conditions []corev1.PodCondition) {

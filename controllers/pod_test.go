@@ -15,7 +15,7 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-var comparePods = cmp.AllowUnexported(podFacts{}, resizeState{})
+var comparePods = cmp.AllowUnexported(podFacts{}, resizeState{}, touched{})
 
 // containerIs gives the application's container a state.
 func containerIs(state corev1.ContainerState) change[corev1.Pod] {
@@ -101,7 +101,7 @@ func TestReadPod(t *testing.T) {
 			}, nil, func(*podFacts) {},
 		},
 		"its container has ended": {
-			containerIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), nil, func(f *podFacts) { f.down = true },
+			containerIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), nil, func(f *podFacts) { f.down, f.diedYoung = true, true },
 		},
 		"a sidecar counts for nothing": {
 			func(p *corev1.Pod) {

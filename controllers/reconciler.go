@@ -42,11 +42,16 @@ type StreamAppReconciler struct {
 	APIReader client.Reader
 	Recorder  events.EventRecorder
 	Groups    Groups
-	Clock     clock.PassiveClock
+	// Reports asks the agents in the pods; nil: nobody does.
+	Reports Reports
+	// AgentJar is the agent that new pods get; empty: they get none.
+	AgentJar []byte
+	Clock    clock.PassiveClock
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	refusals refusals
+	refusals   refusals
+	topologies knownTopologies
 }
 
 // What the operator may do, verb by verb; the reasons are in the files that use the rights.
@@ -106,6 +111,10 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 // reconcileGone cleans up after a StreamApp that was deleted.
 func (r *StreamAppReconciler) reconcileGone(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	r.Groups.Forget(request.String())
+	if r.Reports != nil {
+		r.Reports.Forget(request.String())
+	}
+	r.topologies.forget(request.String())
 	forgetMetrics(request.Namespace, request.Name)
 	again, err := r.removeOrphan(ctx, request.NamespacedName)
 	return ctrl.Result{RequeueAfter: again}, err

@@ -22,7 +22,7 @@ import (
 const unneededFor = time.Hour
 
 // remove takes back what was written for a StreamApp that wants nothing (any more): the injection at once, so that no new pod gets the
-// plan, and the plan itself when it has been unneeded for unneededFor.
+// plan, and plan and agents themselves when they have been unneeded for unneededFor.
 func (r *StreamAppReconciler) remove(ctx context.Context, obs *observation, done *applied) error {
 	if obs.injection != nil {
 		log.FromContext(ctx).V(1).Info("Removing injection", "podInjection", obs.injection.Name)
@@ -31,10 +31,12 @@ func (r *StreamAppReconciler) remove(ctx context.Context, obs *observation, done
 		}
 		done.removed = true
 	}
-	if obs.planConfigMap == nil {
-		return nil
+	again, err := r.removeAgents(ctx, obs.agentMaps, "", obs.now)
+	if err == nil && obs.planConfigMap != nil {
+		var after time.Duration
+		after, err = r.removeUnused(ctx, obs.planConfigMap, obs.now)
+		again = earliest(again, after)
 	}
-	again, err := r.removePlan(ctx, obs.planConfigMap, obs.now)
 	done.recheckAfter = again
 	return err
 }
@@ -50,16 +52,25 @@ func (r *StreamAppReconciler) removeOrphan(ctx context.Context, key client.Objec
 			return 0, fmt.Errorf("removing PodInjection %s of a StreamApp that is gone: %w", key.Name, err)
 		}
 	}
+	agents, err := r.agentMaps(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	again, err := r.removeAgents(ctx, agents, "", r.Clock.Now())
+	if err != nil {
+		return 0, err
+	}
 	var configMap corev1.ConfigMap
 	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: planConfigMapName(key.Name)}, &configMap); err != nil {
-		return 0, client.IgnoreNotFound(err)
+		return again, client.IgnoreNotFound(err)
 	}
-	return r.removePlan(ctx, &configMap, r.Clock.Now())
+	after, err := r.removeUnused(ctx, &configMap, r.Clock.Now())
+	return earliest(again, after), err
 }
 
-// removePlan notes since when a plan is not needed, and deletes it when that is long enough ago and a live list shows no pod that mounts
-// it. It returns when to look again.
-func (r *StreamAppReconciler) removePlan(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
+// removeUnused notes since when a ConfigMap is not needed, and deletes it when that is long enough ago and a live list shows no pod that
+// mounts it. It returns when to look again.
+func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
 	since, err := time.Parse(time.RFC3339, configMap.Annotations[annotationUnused])
 	if err != nil {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationUnused, now.UTC().Format(time.RFC3339))
@@ -79,7 +90,7 @@ func (r *StreamAppReconciler) removePlan(ctx context.Context, configMap *corev1.
 	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return mounts(&p, configMap.Name) }) {
 		return unneededFor, nil
 	}
-	log.FromContext(ctx).V(1).Info("Removing plan that no pod mounts", "configMap", configMap.Name)
+	log.FromContext(ctx).V(1).Info("Removing ConfigMap that no pod mounts", "configMap", configMap.Name)
 	if err := r.Delete(ctx, configMap, client.Preconditions{UID: &configMap.UID}); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("removing ConfigMap %s: %w", configMap.Name, err)
 	}

@@ -39,8 +39,13 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 		return fmt.Errorf("setting up the cache's indexes: %w", err)
 	}
 	changes := make(chan event.TypedGenericEvent[types.NamespacedName])
-	if err := mgr.Add(&changeForwarder{groups: r.Groups, to: changes}); err != nil {
+	if err := mgr.Add(&changeForwarder{from: r.Groups.Changes, to: changes}); err != nil {
 		return fmt.Errorf("setting up the changes of Kafka groups: %w", err)
+	}
+	if r.Reports != nil {
+		if err := mgr.Add(&changeForwarder{from: r.Reports.Changes, to: changes}); err != nil {
+			return fmt.Errorf("setting up the changes of reports: %w", err)
+		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
@@ -99,10 +104,10 @@ func nonEmpty(value string) []string {
 	return []string{value}
 }
 
-// changeForwarder hands the monitor's changes to the controller's queue.
+// changeForwarder hands the changes of groups, or of reports, to the controller's queue.
 type changeForwarder struct {
-	groups Groups
-	to     chan<- event.TypedGenericEvent[types.NamespacedName]
+	from func() <-chan string
+	to   chan<- event.TypedGenericEvent[types.NamespacedName]
 }
 
 // Start forwards until the context ends.
@@ -111,7 +116,7 @@ func (f *changeForwarder) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case key := <-f.groups.Changes():
+		case key := <-f.from():
 			namespace, name, _ := strings.Cut(key, "/")
 			select {
 			case <-ctx.Done():

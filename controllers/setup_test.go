@@ -48,28 +48,20 @@ func TestAppOfConfigMap(t *testing.T) {
 	}
 }
 
-// changingGroups only tells of changes.
-type changingGroups struct {
-	Groups
-	changes chan string
-}
-
-func (g changingGroups) Changes() <-chan string { return g.changes }
-
 func TestChangesOfGroupsAreForwarded(t *testing.T) {
-	groups := changingGroups{changes: make(chan string, 1)}
+	changes := make(chan string, 1)
 	to := make(chan event.TypedGenericEvent[types.NamespacedName])
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan error, 1)
-	go func() { ended <- (&changeForwarder{groups: groups, to: to}).Start(ctx) }()
-	groups.changes <- "shop/orders"
+	go func() { ended <- (&changeForwarder{from: func() <-chan string { return changes }, to: to}).Start(ctx) }()
+	changes <- "shop/orders"
 	select {
 	case got := <-to:
 		wantNoDiff(t, "key", types.NamespacedName{Namespace: testNamespace, Name: testApp}, got.Object)
 	case <-ctx.Done():
 		t.Fatal("the change was not forwarded")
 	}
-	groups.changes <- "shop/orders" // no one takes it any more
+	changes <- "shop/orders" // no one takes it any more
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)

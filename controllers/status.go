@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
 )
 
 // statusOf computes the status afresh. Of the old one only the times at which conditions turned are kept.
@@ -28,6 +29,7 @@ func statusOf(obs *observation, lost losses, p *planning, want *desired, done *a
 	if obs.workload == nil || obs.container == nil || obs.rival != "" {
 		return status
 	}
+	status.Images, status.Measured = obs.images, obs.measured
 	running := runningPods(obs)
 	status.Pods = new(int32(len(running)))
 	if !lost.missingSince.IsZero() {
@@ -75,6 +77,14 @@ func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, wa
 	}
 	status.Lines = want.typical.lines[:min(len(want.typical.lines), v1alpha1.MaxLines)]
 	status.Settings = want.typical.settings[:min(len(want.typical.settings), v1alpha1.MaxSettings)]
+	if len(obs.reports.pods) > 0 {
+		status.BoundedPods = new(int32(0))
+		for _, answer := range obs.reports.pods {
+			if answer.Report != nil && boundedIn(answer.Report) {
+				*status.BoundedPods++
+			}
+		}
+	}
 	status.PlanGeneration = want.generation
 	if want.held.found() && obs.injection != nil {
 		status.PlanGeneration = obs.injection.Spec.PlanGeneration
@@ -99,8 +109,9 @@ func conditionsOf(obs *observation, verdicts map[string]verdict) []metav1.Condit
 func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied) ([]v1alpha1.PodStatus, *int32) {
 	var troubled, others []v1alpha1.PodStatus
 	for _, pod := range runningPods(obs) {
-		entry, trouble := podStatus(&pod, p, done)
-		same := entry.Limit != nil && entry.Limit.Value() == want.limit && (entry.Need == nil || entry.Need.Value() == p.need)
+		entry, trouble := podStatus(obs, &pod, p, done)
+		asReported := reportedStatus(obs, &pod, want, &entry)
+		same := entry.Limit != nil && entry.Limit.Value() == want.limit && (entry.Need == nil || entry.Need.Value() == p.need) && asReported
 		switch {
 		case trouble:
 			troubled = append(troubled, entry)
@@ -116,7 +127,7 @@ func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied)
 }
 
 // podStatus tells of one pod, and whether its resize is in trouble.
-func podStatus(pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodStatus, trouble bool) {
+func podStatus(obs *observation, pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodStatus, trouble bool) {
 	entry = v1alpha1.PodStatus{Name: pod.name, Resize: outcomeOf(pod), Limit: pod.effectiveLimit(), Message: truncate(pod.resize.message)}
 	if planned, known := p.pods[pod.name]; known {
 		entry.Tasks = new(int32(planned.tasks))
@@ -127,8 +138,32 @@ func podStatus(pod *podFacts, p *planning, done *applied) (entry v1alpha1.PodSta
 	if refused, ok := done.refused[pod.name]; ok {
 		entry.Resize, entry.Message = v1alpha1.ResizeRefused, truncate(fmt.Sprintf("%s refused: %s", humanBytes(refused.limit), refused.message))
 	}
+	if answer := obs.reports.pods[string(pod.uid)]; entry.Message == "" && answer.Err != nil {
+		entry.Message = truncate(answer.Err.Message())
+	}
 	return entry, entry.Resize != v1alpha1.ResizeNone && entry.Resize != v1alpha1.ResizeApplied
 }
+
+// reportedStatus adds what the pod itself says of the plan, and tells whether it is what the typical pod says: bounded, by the plan that is
+// published.
+func reportedStatus(obs *observation, pod *podFacts, want *desired, entry *v1alpha1.PodStatus) bool {
+	report := obs.reports.of(pod)
+	if report == nil {
+		return pod.agent == "" || obs.reports.pods[string(pod.uid)].Err == nil
+	}
+	entry.Bounded = v1alpha1.Boundedness(report.Bounded)
+	published := want.generation
+	if published == "" && obs.planConfigMap != nil {
+		published = generationOf(obs.planConfigMap.Data)
+	}
+	if inForce := report.Plan.InForce; inForce != published && inForce != "" {
+		entry.PlanGeneration = shorten(inForce, maxGeneration)
+	}
+	return report.Bounded == assignment.BoundedInForce && entry.PlanGeneration == ""
+}
+
+// maxGeneration is the longest name of a plan that the status takes.
+const maxGeneration = 64
 
 func warningsOf(obs *observation, p *planning, want *desired) []string {
 	warnings := slices.Concat(p.notes, want.typical.warnings)

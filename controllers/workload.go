@@ -90,7 +90,7 @@ func replicasOf(replicas *int32) int {
 
 // containerFacts is what the template says of the container that runs Kafka Streams.
 type containerFacts struct {
-	name           string
+	name, image    string
 	limit, request *resource.Quantity
 	cpuLimit       *resource.Quantity
 	// guaranteed: the pods of the template are of the class Guaranteed, so request and limit have to stay equal.
@@ -133,7 +133,7 @@ func findContainer(template *corev1.PodTemplateSpec, name string) *corev1.Contai
 // readContainer takes the facts of the container from the template. variable is the one that JVM options are injected through.
 func readContainer(template *corev1.PodTemplateSpec, c *corev1.Container, variable string) *containerFacts {
 	facts := &containerFacts{
-		name: c.Name, limit: memoryOf(c.Resources.Limits), request: memoryOf(c.Resources.Requests),
+		name: c.Name, image: c.Image, limit: memoryOf(c.Resources.Limits), request: memoryOf(c.Resources.Requests),
 		cpuBound: cpuBound(template.Spec.Containers) && cpuBound(template.Spec.InitContainers),
 		args:     slices.Concat(c.Command, c.Args),
 		env:      map[string]string{},
@@ -188,7 +188,7 @@ func readOptions(c *corev1.Container, variable string) optionsFacts {
 		}
 	}
 	for _, m := range c.VolumeMounts {
-		if hidesPlan(m.MountPath) && m.Name != v1alpha1.PlanVolume {
+		if hidesPlan(m.MountPath) && m.Name != v1alpha1.PlanVolume && m.Name != v1alpha1.AgentVolume {
 			facts.foreignMount = m.MountPath
 		}
 	}
@@ -204,7 +204,7 @@ func hidesPlan(mountPath string) bool {
 // takesPlanVolume tells whether a volume of the template has the name of the plan's volume, and is another.
 func takesPlanVolume(volumes []corev1.Volume) bool {
 	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
-		return v.Name == v1alpha1.PlanVolume && (v.ConfigMap == nil || !strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix))
+		return (v.Name == v1alpha1.PlanVolume || v.Name == v1alpha1.AgentVolume) && (v.ConfigMap == nil || !strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix))
 	})
 }
 

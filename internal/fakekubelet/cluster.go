@@ -69,6 +69,8 @@ type Cluster struct {
 	answers map[string]Answer
 	unready map[string]bool
 	mounts  map[string]mount
+	crashes func(corev1.Container) bool
+	stale   map[string]bool
 	nextIP  int
 }
 
@@ -84,6 +86,8 @@ func New(client kubernetes.Interface, options Options) *Cluster {
 		answers: map[string]Answer{},
 		unready: map[string]bool{},
 		mounts:  map[string]mount{},
+		stale:   map[string]bool{},
+		crashes: func(corev1.Container) bool { return false },
 	}
 }
 
@@ -148,6 +152,22 @@ func (c *Cluster) wake() {
 func (c *Cluster) SetReady(pod string, ready bool) {
 	c.mu.Lock()
 	c.unready[pod] = !ready
+	c.mu.Unlock()
+	c.wake()
+}
+
+// Crash says which containers end right after their start, and wait to be started again: those of pods that start from now on.
+func (c *Cluster) Crash(which func(corev1.Container) bool) {
+	c.mu.Lock()
+	c.crashes = which
+	c.mu.Unlock()
+	c.wake()
+}
+
+// KeepMounts makes the kubelet of a pod slow: it does not read the pod's ConfigMaps again when the pod is touched, until told otherwise.
+func (c *Cluster) KeepMounts(pod string, keep bool) {
+	c.mu.Lock()
+	c.stale[pod] = keep
 	c.mu.Unlock()
 	c.wake()
 }

@@ -57,7 +57,7 @@ func (c *Cluster) mountConfigMaps(w *world, pod *corev1.Pod) bool {
 	touch := touchOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, read := c.mounts[pod.Name]; read && known.touch == touch {
+	if known, read := c.mounts[pod.Name]; read && (known.touch == touch || c.stale[pod.Name] && known.touch.uid == touch.uid) {
 		return true
 	}
 	files := map[string]map[string]string{}

@@ -75,6 +75,9 @@ func (c *Cluster) statusOf(w *world, pod *corev1.Pod, mounted bool) corev1.PodSt
 	ready := !c.unready[pod.Name]
 	c.mu.Unlock()
 	for i := range status.ContainerStatuses {
+		ready = ready && status.ContainerStatuses[i].State.Running != nil
+	}
+	for i := range status.ContainerStatuses {
 		status.ContainerStatuses[i].Ready = ready
 	}
 	setReadyConditions(&status, ready)
@@ -110,9 +113,25 @@ func (c *Cluster) startContainers(pod *corev1.Pod, status *corev1.PodStatus) {
 		started.Ready = true
 		status.InitContainerStatuses = append(status.InitContainerStatuses, started)
 	}
+	c.mu.Lock()
+	crashes := c.crashes
+	c.mu.Unlock()
 	for _, container := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, startedContainer(pod, container))
+		started := startedContainer(pod, container)
+		if crashes(container) {
+			crash(&started)
+		}
+		status.ContainerStatuses = append(status.ContainerStatuses, started)
 	}
+}
+
+// crash makes a container one that has ended and waits to be started again.
+func crash(status *corev1.ContainerStatus) {
+	now := metav1.Now()
+	ended := &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: now, FinishedAt: now, ContainerID: status.ContainerID}
+	status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	status.LastTerminationState = corev1.ContainerState{Terminated: ended}
+	status.RestartCount, status.Started = 1, new(false)
 }
 
 // startedContainer returns the status of a container that has just been started.

@@ -1,0 +1,295 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/memplan"
+)
+
+// What the pods report comes before what brokers show, and that before what the spec says: field by field. What the application has set
+// is a fact; what the plan has set is not, or the plan would take its own choice for the application's will.
+
+// appSettings are the settings that the application itself has set, as the newest process reports them; nil without a report.
+func (o *observation) appSettings() map[string]string {
+	c := o.reports.client(o.reports.newest())
+	if c == nil {
+		return nil
+	}
+	settings := map[string]string{}
+	for _, s := range c.Settings {
+		if s.By == assignment.SetByApp {
+			settings[s.Name] = s.Value
+		}
+	}
+	return settings
+}
+
+// propertiesOf are the application's properties: those that it reports, else those that the spec names.
+func (o *observation) propertiesOf() map[string]string {
+	if settings := o.appSettings(); settings != nil {
+		return settings
+	}
+	properties := map[string]string{}
+	for _, c := range o.app.Spec.Streams.Configs {
+		properties[c.Name] = c.Value
+	}
+	return properties
+}
+
+// reportedVersion is the version of Kafka Streams that runs; of several the oldest.
+func (o *observation) reportedVersion() (memplan.Fact[memplan.Version], bool) {
+	if !o.reports.usable {
+		return memplan.Fact[memplan.Version]{}, false
+	}
+	version, err := memplan.ParseVersion(o.reports.group.Group.VersionHint)
+	return memplan.Known(version, memplan.Measured), err == nil
+}
+
+// applyReports takes what the processes say of themselves.
+func applyReports(w *memplan.Workload, obs *observation) {
+	if measured := obs.measured.AverageRecord; measured != nil {
+		w.Records.Average = believed(w.Records.Average, measured, obs.measured.Warm)
+	}
+	report := obs.reports.newest()
+	if report == nil {
+		return
+	}
+	if obs.reports.usable {
+		w.TLS = memplan.Known(obs.reports.group.Group.TLS, memplan.Measured)
+	}
+	if c := obs.reports.client(report); c != nil && c.StateDir.Type != "" {
+		w.StateDir.InMemory = c.StateDir.Type == "tmpfs" || c.StateDir.Type == "ramfs"
+	}
+	switch name := report.Allocator.Name; {
+	case name == "glibc" && report.Allocator.Arenas > 0:
+		w.Allocator = memplan.Known(memplan.GlibcArenas, memplan.Measured)
+	case name == "jemalloc":
+		w.Allocator = memplan.Known(memplan.Jemalloc, memplan.Measured)
+	case name == "musl":
+		w.Allocator = memplan.Known(memplan.Musl, memplan.Measured)
+	}
+	if own := ownCaches(report); own > 0 && obs.app.Spec.Streams.OwnCaches != v1alpha1.OwnCachesReplace {
+		w.Application.Native = memplan.Known(w.Application.Native.Value.Add(memplan.Bytes(own).Scale(ownCacheNum, ownCacheDen)), memplan.Measured)
+	}
+}
+
+// ownCacheNum / ownCacheDen is what a full block cache takes for each byte of its capacity: see the rule of bounded RocksDB in memplan.
+const ownCacheNum, ownCacheDen = 13, 10
+
+// ownCaches is the capacity of the block caches that the application has kept.
+func ownCaches(report *assignment.Report) int64 {
+	sum := memplan.Bytes(0)
+	for _, c := range report.RocksDB.OwnCaches {
+		sum = sum.Add(memplan.Bytes(max(0, c.Capacity)))
+	}
+	return int64(sum)
+}
+
+// reportedFlags are the flags with which the application sizes its JVM, in scripts and files that the pod template does not show. The
+// flags that the plan itself sets are left out: in a report nobody can tell whose they are.
+func (o *observation) reportedFlags() []string {
+	report := o.reports.newest()
+	if report == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(report.JVM.Flags), func(flag string) bool {
+		return strings.Contains(flag, "RAM") || strings.Contains(flag, "IgnoreUnrecognizedVMOptions")
+	})
+}
+
+// applyReportedJVM takes what was measured of the JVM.
+func applyReportedJVM(jvm *memplan.JVM, obs *observation) {
+	if report := obs.reports.newest(); report != nil && report.JVM.Version > 0 {
+		jvm.Version = memplan.Known(report.JVM.Version, memplan.Measured)
+	}
+	jvm.Metaspace = believed(jvm.Metaspace, obs.measured.Metaspace, obs.measured.Warm)
+	jvm.CodeCache = believed(jvm.CodeCache, obs.measured.CodeCache, obs.measured.Warm)
+}
+
+// growth is the part by which a region that is smaller than assumed may still grow: paths that a warm process has not run yet. A choice.
+const growthNum, growthDen = 5, 4
+
+// believed is what counts of a region of which something was measured. More than assumed counts at once, and as it is; less only from a
+// warm process, and with a part for growth.
+func believed(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, warm *bool) memplan.Fact[memplan.Bytes] {
+	if measured == nil || assumed.From == memplan.App {
+		return assumed
+	}
+	value := memplan.Bytes(measured.Value())
+	switch {
+	case value >= assumed.Value:
+		return memplan.Known(value, memplan.Measured)
+	case warm != nil && *warm:
+		return memplan.Known(min(assumed.Value, value.Scale(growthNum, growthDen)), memplan.Measured)
+	}
+	return assumed
+}
+
+// warmAfter is how long a process must have run for its figures to be believed where they are below what is assumed: its code is
+// compiled, its classes are loaded, and its day has begun. A choice.
+const warmAfter = time.Hour
+
+// measuredStep is the step to which measured regions are rounded up, so that a plan does not follow each small figure. A choice: less
+// than a hundredth of the limit of an ordinary pod.
+const measuredStep = 8 << 20
+
+// measuredOf brings what was measured up to date: the most that any pod of the newest image has reported. What another image took says
+// nothing of this one.
+func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
+	measured := *obs.app.Status.Measured.DeepCopy()
+	newest := obs.newestImage()
+	if newest == "" {
+		return measured
+	}
+	if measured.ImageID != newest {
+		measured = v1alpha1.MeasuredRegions{ImageID: newest}
+	}
+	for i := range obs.pods {
+		p := &obs.pods[i]
+		report := obs.reports.of(p)
+		if report == nil || p.imageID != newest || !plausible(report, p) {
+			continue
+		}
+		raise(&measured.Metaspace, steps(report.JVM.Metaspace))
+		raise(&measured.CodeCache, steps(report.JVM.CodeCache))
+		if live := report.JVM.HeapLive; live > 0 {
+			raise(&measured.ApplicationHeap, steps(max(1, live-recordCache(report))))
+		}
+		for _, c := range report.Clients {
+			if size := c.Records.AverageSize; size > 0 && size <= maxRecord {
+				raise(&measured.AverageRecord, int64(1)<<bits.Len64(uint64(size-1))) // to a power of two
+			}
+		}
+		if obs.now.Sub(time.UnixMilli(report.Started)) >= warmAfter {
+			measured.Warm = new(true)
+		}
+	}
+	return measured
+}
+
+// plausible tells whether the regions of a process fit into the limit of its pod. Whoever reports more is not believed.
+func plausible(report *assignment.Report, p *podFacts) bool {
+	limit := p.effectiveLimit()
+	sum := memplan.Bytes(report.JVM.Metaspace).Add(memplan.Bytes(report.JVM.CodeCache)).Add(memplan.Bytes(report.JVM.HeapLive))
+	return limit == nil || int64(sum) <= limit.Value()
+}
+
+// maxRecord is the largest record that is believed: a producer holds a request in one array.
+const maxRecord = 1 << 31
+
+// newestImage is the digest that the process that was started last has reported from; "" for none.
+func (o *observation) newestImage() string {
+	image, started := "", int64(0)
+	for i := range o.pods {
+		p := &o.pods[i]
+		if report := o.reports.of(p); report != nil && report.Started > started && p.imageID != "" && len(p.imageID) <= maxImage {
+			image, started = p.imageID, report.Started
+		}
+	}
+	return image
+}
+
+func steps(bytes int64) int64 {
+	if bytes <= 0 {
+		return 0
+	}
+	return int64(memplan.Bytes(bytes).Add(measuredStep-1) / measuredStep * measuredStep)
+}
+
+func raise(quantityOf **resource.Quantity, bytes int64) {
+	if bytes > 0 && (*quantityOf == nil || (*quantityOf).Value() < bytes) {
+		*quantityOf = new(quantity(bytes))
+	}
+}
+
+// recordCache is the capacity of the record caches of a process: what lives in them is planned for by itself. Each of their bytes takes
+// more than one on the heap, so what is left over is not too little once they are full.
+func recordCache(report *assignment.Report) int64 {
+	sum := memplan.Bytes(0)
+	for i := range report.Clients {
+		properties := map[string]string{}
+		for _, s := range report.Clients[i].Settings {
+			properties[s.Name] = s.Value
+		}
+		w := memplan.NewWorkload(memplan.Fact[memplan.Version]{})
+		if err := w.ApplyProperties(properties); err != nil {
+			continue // a fault in one of them is told where the plan is made
+		}
+		sum = sum.Add(max(0, w.Clients.RecordCache.Value))
+	}
+	return int64(sum)
+}
+
+// reportNotes is what a person should know of what the pods report.
+func reportNotes(obs *observation) []string {
+	var notes []string
+	seen := map[string]bool{}
+	for _, uid := range sortedKeys(obs.reports.pods) {
+		answer := obs.reports.pods[uid]
+		if told(answer.Err) {
+			notes = append(notes, fmt.Sprintf("pod %s: %s", answer.Pod, answer.Err.Message()))
+		}
+		if answer.Report == nil {
+			continue
+		}
+		if p := findPod(obs.pods, answer.Pod); p != nil && !plausible(answer.Report, p) {
+			notes = append(notes, fmt.Sprintf("pod %s reports more memory than its limit: its figures are not counted", answer.Pod))
+		}
+		for _, finding := range answer.Report.Findings {
+			if !seen[finding.Reason] { // one is enough: the others are alike, or in that pod's own log
+				seen[finding.Reason] = true
+				notes = append(notes, fmt.Sprintf("agent of %s: %s: %s", answer.Pod, finding.Reason, finding.Message))
+			}
+		}
+	}
+	if obs.reports.group.Guessed {
+		notes = append(notes, fmt.Sprintf("the pods run several applications; %s is planned for, as it has most tasks: say in `kafka.applicationId` which is meant",
+			obs.reports.group.Group.ApplicationID))
+	}
+	if obs.topology != nil && obs.reports.usable {
+		for _, a := range obs.topology.pieces.Assumptions {
+			notes = append(notes, "topology, "+a.String())
+		}
+	}
+	return notes
+}
+
+// furtherClients are the other applications whose clients run in the same processes: each with the most that it may have in one of them
+// after the losses.
+func furtherClients(obs *observation, losses int) []memplan.Client {
+	var clients []memplan.Client
+	for i := range obs.reports.group.Further {
+		further := &obs.reports.group.Further[i]
+		version, err := memplan.ParseVersion(further.Group.VersionHint)
+		fact := memplan.Known(version, memplan.Measured)
+		if err != nil {
+			fact = memplan.Fact[memplan.Version]{}
+		}
+		w := memplan.NewWorkload(fact)
+		applyGroup(&w, &further.Group)
+		for _, s := range further.Group.Subtopologies {
+			w.Subtopologies = append(w.Subtopologies, subtopologyOf(s))
+		}
+		var spread memplan.Assignment
+		for _, load := range further.Loads {
+			spread.Pods = append(spread.Pods, podOf(load))
+		}
+		if len(spread.Pods) == 0 {
+			continue
+		}
+		load, _ := heaviestLoad(w, spread, memplan.DefaultPolicy(), min(losses, len(spread.Pods)-1))
+		clients = append(clients, memplan.Client{ApplicationID: further.Group.ApplicationID, Workload: w, Load: load})
+	}
+	return clients
+}
