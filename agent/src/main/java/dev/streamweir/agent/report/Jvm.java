@@ -19,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 
 /** The virtual machine's own figures. Works without the modules java.management and jdk.management, and then tells less. */
 public final class Jvm {
@@ -30,11 +31,11 @@ public final class Jvm {
     /** The memory flags that are told: what the planner reads, and what explains a figure that it does not expect. */
     private static final String[] FLAG_PREFIXES = {"-Xmx", "-Xms", "-Xmn", "-Xss", "-Djdk.nio.maxCachedBufferSize="};
 
-    private static final String OPTIONS = " MaxHeapSize InitialHeapSize SoftMaxHeapSize MinHeapSize NewSize MaxNewSize NewRatio MaxRAM"
+    private static final Set<String> OPTIONS = Set.of(("MaxHeapSize InitialHeapSize SoftMaxHeapSize MinHeapSize NewSize MaxNewSize NewRatio MaxRAM"
         + " MaxRAMPercentage MinRAMPercentage InitialRAMPercentage MaxDirectMemorySize MaxMetaspaceSize CompressedClassSpaceSize"
         + " ReservedCodeCacheSize ThreadStackSize CompilerThreadStackSize VMThreadStackSize ActiveProcessorCount UseSerialGC UseParallelGC"
         + " UseG1GC UseZGC UseShenandoahGC UseEpsilonGC ZGenerational UseContainerSupport UseCompressedOops UseCompactObjectHeaders"
-        + " UseLargePages UseTransparentHugePages AlwaysPreTouch UseStringDeduplication NativeMemoryTracking G1HeapRegionSize ";
+        + " UseLargePages UseTransparentHugePages AlwaysPreTouch UseStringDeduplication NativeMemoryTracking G1HeapRegionSize").split(" "));
 
     private Jvm() {}
 
@@ -165,7 +166,7 @@ public final class Jvm {
         if (argument.startsWith("-XX:")) {
             int from = argument.startsWith("+", 4) || argument.startsWith("-", 4) ? 5 : 4;
             int to = argument.indexOf('=');
-            return OPTIONS.contains(" " + argument.substring(from, to < 0 ? argument.length() : to) + " ");
+            return OPTIONS.contains(argument.substring(from, to < 0 ? argument.length() : Math.max(from, to)));
         }
         for (String prefix : FLAG_PREFIXES) {
             if (argument.startsWith(prefix)) {

@@ -98,8 +98,7 @@ final class Report {
     /** state.dir/application.id; state.dir is java.io.tmpdir/kafka-streams by default (StreamsConfig since 2.8.1). */
     private static String stateDir(Map<?, ?> settings, Map<String, Object> client) {
         Object dir = settings.get("state.dir");
-        return Path.of(dir == null ? System.getProperty("java.io.tmpdir") + "/kafka-streams" : String.valueOf(dir),
-            String.valueOf(client.get("applicationID"))).toString();
+        return (dir == null ? System.getProperty("java.io.tmpdir") + "/kafka-streams" : dir) + "/" + client.get("applicationID");
     }
 
     private List<Map<String, Object>> findings() {
@@ -135,25 +134,34 @@ final class Report {
     private byte[] fit(Map<String, Object> report, List<Map<String, Object>> clients) {
         byte[] bytes = Json.bytes(report);
         String[] what = {"topologies", "stores", "tasks", "clients"};
-        for (int i = 0; i < what.length && bytes.length > LARGEST; i++) {
-            truncated(what[i]);
-            for (int c = clients.size(); c-- > 0 && bytes.length > LARGEST;) {
-                Map<String, Object> client = clients.get(c);
-                if (i == 0) {
-                    client.put("topology", "");
-                } else if (i == 1) {
-                    client.put("threads", trimmed(client.get("threads"), true));
-                    client.put("globalStores", List.of());
-                } else if (i == 2) {
-                    client.put("threads", trimmed(client.get("threads"), false));
-                } else {
-                    clients.remove(c);
-                }
-                report.put("findings", findings());
-                bytes = Json.bytes(report);
+        for (int step = 0; step < what.length && bytes.length > LARGEST; step++) {
+            truncated(what[step]);
+            report.put("findings", findings());
+            int size = Json.bytes(report).length;
+            for (int c = clients.size(); c-- > 0 && size > LARGEST;) {
+                size -= Json.bytes(clients.get(c)).length;
+                size += reduce(clients, c, step);
             }
+            bytes = Json.bytes(report);
         }
         return bytes;
+    }
+
+    /** Takes one step with one client, and gives the size that is left of it. */
+    private static int reduce(List<Map<String, Object>> clients, int index, int step) {
+        Map<String, Object> client = clients.get(index);
+        if (step == 0) {
+            client.put("topology", "");
+        } else if (step == 1) {
+            client.put("threads", trimmed(client.get("threads"), true));
+            client.put("globalStores", List.of());
+        } else if (step == 2) {
+            client.put("threads", trimmed(client.get("threads"), false));
+        } else {
+            clients.remove(index);
+            return 0;
+        }
+        return Json.bytes(client).length;
     }
 
     /** The threads without the stores of their tasks, or without tasks. */

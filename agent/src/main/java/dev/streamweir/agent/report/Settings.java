@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -19,20 +20,20 @@ final class Settings {
     private static final int LONGEST = 256;
 
     /** Kafka Streams' own, which have no prefix: those of memplan/settings.go, and those that say how and when an application rebalances. */
-    private static final String STREAMS = " num.stream.threads num.standby.replicas max.warmup.replicas buffered.records.per.partition"
+    private static final Set<String> STREAMS = words("num.stream.threads num.standby.replicas max.warmup.replicas buffered.records.per.partition"
         + " statestore.cache.max.bytes cache.max.bytes.buffering statestore.uncommitted.max.bytes enable.transactional.statestores"
         + " processing.guarantee group.protocol dsl.store.format rocksdb.config.setter security.protocol"
         + " acceptable.recovery.lag probing.rebalance.interval.ms task.assignor.class internal.task.assignor.class"
         + " windowstore.changelog.additional.retention.ms commit.interval.ms metrics.recording.level default.dsl.store"
-        + " dsl.store.suppliers.class topology.optimization built.in.metrics.version ";
+        + " dsl.store.suppliers.class topology.optimization built.in.metrics.version");
 
     /** The producers': without a prefix or with that of producers. */
-    private static final String PRODUCER = " buffer.memory batch.size max.request.size compression.type compression.zstd.level"
-        + " send.buffer.bytes receive.buffer.bytes ";
+    private static final Set<String> PRODUCER = words("buffer.memory batch.size max.request.size compression.type compression.zstd.level"
+        + " send.buffer.bytes receive.buffer.bytes");
 
     /** The consumers': without a prefix or with one of theirs. */
-    private static final String CONSUMER = " fetch.max.bytes max.partition.fetch.bytes max.poll.records send.buffer.bytes"
-        + " receive.buffer.bytes session.timeout.ms group.instance.id ";
+    private static final Set<String> CONSUMER = words("fetch.max.bytes max.partition.fetch.bytes max.poll.records send.buffer.bytes"
+        + " receive.buffer.bytes session.timeout.ms group.instance.id");
 
     private static final String[] CONSUMER_PREFIXES = {"", "consumer.", "main.consumer.", "restore.consumer.", "global.consumer."};
     private static final String[] PRODUCER_PREFIXES = {"", "producer."};
@@ -72,13 +73,17 @@ final class Settings {
         return new ArrayList<>(told.values());
     }
 
-    private static boolean isTold(String name) {
-        return STREAMS.contains(" " + name + " ") || has(PRODUCER, PRODUCER_PREFIXES, name) || has(CONSUMER, CONSUMER_PREFIXES, name);
+    private static Set<String> words(String text) {
+        return Set.of(text.split(" "));
     }
 
-    private static boolean has(String names, String[] prefixes, String name) {
+    private static boolean isTold(String name) {
+        return STREAMS.contains(name) || has(PRODUCER, PRODUCER_PREFIXES, name) || has(CONSUMER, CONSUMER_PREFIXES, name);
+    }
+
+    private static boolean has(Set<String> names, String[] prefixes, String name) {
         for (String prefix : prefixes) {
-            if (name.startsWith(prefix) && names.contains(" " + name.substring(prefix.length()) + " ")) {
+            if (name.startsWith(prefix) && names.contains(name.substring(prefix.length()))) {
                 return true;
             }
         }

@@ -119,6 +119,12 @@ class ClientMetricsTest {
             }
 
             @Override
+            @SuppressWarnings("deprecation") // gone in 3.0
+            public double value() {
+                throw new AssertionError("value");
+            }
+
+            @Override
             public Object metricValue() {
                 if (value instanceof Error) {
                     throw (Error) value;

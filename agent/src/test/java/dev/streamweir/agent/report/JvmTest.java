@@ -55,7 +55,7 @@ class JvmTest {
     @Test
     void flagsAreThoseOfAnAllowList() {
         List<String> given = Arrays.asList("-Xmx512m", "-Xss1m", "-XX:+UseG1GC", "-XX:-UseZGC", "-XX:MaxRAMPercentage=33.0", "-Dpassword=x",
-            "-XX:OnOutOfMemoryError=curl secret", "-XX:", "-XX:+", "-javaagent:/a.jar=token", "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m",
+            "-XX:OnOutOfMemoryError=curl secret", "-XX:", "-XX:+", "-XX:=", "-XX:+=secret", "-XX:MaxRAM UseZGC=secret", "-javaagent:/a.jar=token", "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m",
             "-XX:MaxRAMPercentage", "-Xlog:gc");
         assertEquals(List.of("-Xmx512m", "-Xss1m", "-XX:+UseG1GC", "-XX:-UseZGC", "-XX:MaxRAMPercentage=33.0",
             "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m", "-XX:MaxRAMPercentage"), Jvm.flags(given));
