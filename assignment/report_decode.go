@@ -26,7 +26,7 @@ const (
 	maxTasks    = 10_000
 	maxStores   = 10_000
 	maxSettings = 500
-	maxCaches   = 500
+	maxCaches   = 800
 	maxFlags    = 200
 	maxFindings = 50
 

@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -209,6 +213,7 @@ func TestDecodeReportLetsOnlyKnownSettingsAndFlagsPass(t *testing.T) {
 			r.Clients[0].Settings = append(r.Clients[0].Settings, setting(name))
 		}
 		r.JVM.Flags = []string{"-Xmx1g", "-XX:+UseG1GC", "-XX:MaxRAMPercentage=33.0", "-Dpassword=secret", "-XX:OnOutOfMemoryError=\"curl x\"",
+			"-Djdk.nio.maxCachedBufferSize=65536", "-Djdk.nio.maxCachedBufferSize=a/b",
 			"-javaagent:/a.jar", "-XX:VMOptionsFile=/etc/passwd", "-Xmx1g -Dx=y", "-Xlog:gc*:file=/x", "-X" + strings.Repeat("m", 300)}
 	})
 	var names []string
@@ -218,8 +223,33 @@ func TestDecodeReportLetsOnlyKnownSettingsAndFlagsPass(t *testing.T) {
 	if diff := cmp.Diff([]string{"buffer.memory=v", "producer.buffer.memory=v", "main.consumer.group.instance.id=v"}, names); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"-Xmx1g", "-XX:+UseG1GC", "-XX:MaxRAMPercentage=33.0"}, got.JVM.Flags); diff != "" {
+	if diff := cmp.Diff([]string{"-Xmx1g", "-XX:+UseG1GC", "-XX:MaxRAMPercentage=33.0", "-Djdk.nio.maxCachedBufferSize=65536"}, got.JVM.Flags); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
+	}
+}
+
+// The agent is the other half of the agreement.
+func TestReportedSettingsAreThoseThatTheAgentTells(t *testing.T) {
+	source, err := os.ReadFile("../agent/src/main/java/dev/streamweir/agent/report/Settings.java")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, prefixes := map[string]bool{}, map[string]bool{}
+	for _, literal := range regexp.MustCompile(`"([a-z0-9. ]+)"`).FindAllSubmatch(source, -1) {
+		for word := range strings.FieldsSeq(string(literal[1])) {
+			switch {
+			case strings.HasSuffix(word, "."):
+				prefixes[word] = true
+			case strings.Contains(word, ".") && !strings.HasPrefix(word, "streamweir."): // The agent's own notes are not told.
+				told[word] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(told)), assignment.ReportedSettings); diff != "" {
+		t.Errorf("(-agent +operator):\n%s", diff)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(prefixes)), slices.Sorted(slices.Values(assignment.SettingPrefixes))); diff != "" {
+		t.Errorf("prefixes (-agent +operator):\n%s", diff)
 	}
 }
 
@@ -279,7 +309,7 @@ func TestDecodeReportCutsListsAndTexts(t *testing.T) {
 				for i := range 60 {
 					r.Findings = append(r.Findings, assignment.ReportedFinding{Reason: "R", Message: fmt.Sprint(i)})
 				}
-				r.JVM.Flags = slicesRepeat("-Xmx1g", 300)
+				r.JVM.Flags = slices.Repeat([]string{"-Xmx1g"}, 300)
 			},
 			func(r *assignment.Report) int { return len(r.Findings) }, 50,
 		},
@@ -319,11 +349,6 @@ func TestDecodeReportCutsTextsBetweenCharacters(t *testing.T) {
 	if topology := got.Clients[0].Topology; !strings.HasPrefix(topology, "a\nb\n日") || len(topology) > 128<<10 || !utf8.ValidString(topology) {
 		t.Errorf("the topology has %d bytes and begins with %.10q", len(topology), topology)
 	}
-}
-
-// slicesRepeat gives n times the same.
-func slicesRepeat(s string, n int) []string {
-	return strings.Split(strings.TrimSuffix(strings.Repeat(s+" ", n), " "), " ")
 }
 
 // compact writes a report without what is empty, as a liar who wants to say much would.

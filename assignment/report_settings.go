@@ -14,14 +14,12 @@ import (
 // None of them holds a secret. [SettingPrefixes] may stand before them.
 var ReportedSettings = []string{
 	"acceptable.recovery.lag",
-	"auto.offset.reset",
 	"batch.size",
-	"buffered.records.per.partition",
 	"buffer.memory",
+	"buffered.records.per.partition",
+	"built.in.metrics.version",
 	"cache.max.bytes.buffering",
 	"commit.interval.ms",
-	"compression.gzip.level",
-	"compression.lz4.level",
 	"compression.type",
 	"compression.zstd.level",
 	"default.dsl.store",
@@ -29,24 +27,16 @@ var ReportedSettings = []string{
 	"dsl.store.suppliers.class",
 	"enable.transactional.statestores",
 	"fetch.max.bytes",
-	"fetch.min.bytes",
 	"group.instance.id",
 	"group.protocol",
-	"heartbeat.interval.ms",
-	"input.buffer.max.bytes",
-	"internal.leave.group.on.close",
 	"internal.task.assignor.class",
-	"linger.ms",
-	"max.block.ms",
-	"max.in.flight.requests.per.connection",
 	"max.partition.fetch.bytes",
-	"max.poll.interval.ms",
 	"max.poll.records",
 	"max.request.size",
 	"max.warmup.replicas",
+	"metrics.recording.level",
 	"num.standby.replicas",
 	"num.stream.threads",
-	"poll.ms",
 	"probing.rebalance.interval.ms",
 	"processing.guarantee",
 	"receive.buffer.bytes",
@@ -54,18 +44,15 @@ var ReportedSettings = []string{
 	"security.protocol",
 	"send.buffer.bytes",
 	"session.timeout.ms",
-	"state.cleanup.delay.ms",
 	"statestore.cache.max.bytes",
 	"statestore.uncommitted.max.bytes",
 	"task.assignor.class",
-	"task.timeout.ms",
 	"topology.optimization",
-	"upgrade.from",
 	"windowstore.changelog.additional.retention.ms",
 }
 
 // SettingPrefixes are the prefixes that a setting of a client may have (StreamsConfig).
-var SettingPrefixes = []string{"main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer.", "admin."}
+var SettingPrefixes = []string{"main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer."}
 
 // isReportedSetting says whether a setting is on the list, with or without one prefix.
 func isReportedSetting(name string) bool {
@@ -78,5 +65,5 @@ func isReportedSetting(name string) bool {
 }
 
 // memoryFlag is the form of a JVM flag that sets an amount, a number, or switches something: -Xmx1g, -XX:MaxRAMPercentage=75.0,
-// -XX:+UseG1GC. Flags with paths and quotes, which may hold anything, do not have it.
-var memoryFlag = regexp.MustCompile(`^-X(X:[+-]?)?[A-Za-z0-9]+(=[A-Za-z0-9.]+)?$`)
+// -XX:+UseG1GC. Flags with paths and quotes, which may hold anything, do not have it, nor has any system property but one.
+var memoryFlag = regexp.MustCompile(`^(-X(X:[+-]?)?[A-Za-z0-9]+(=[A-Za-z0-9.]+)?|-Djdk\.nio\.maxCachedBufferSize=[0-9]+)$`)
