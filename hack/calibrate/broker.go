@@ -73,7 +73,7 @@ func brokerProperties(storage, listener, controller string) string {
 		"listeners=CLIENTS://" + listener + ",CONTROLLER://" + controller, "advertised.listeners=CLIENTS://" + listener,
 		"listener.security.protocol.map=CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT", "log.dirs=" + storage,
 		"num.network.threads=2", "num.io.threads=2", "auto.create.topics.enable=false", "log.cleaner.dedupe.buffer.size=33554432",
-		"log.segment.bytes=33554432", "log.retention.bytes=134217728", "log.retention.check.interval.ms=10000",
+		"log.segment.bytes=33554432", "log.retention.bytes=1073741824", "log.retention.check.interval.ms=10000",
 		"log.initial.task.delay.ms=10000", "log.segment.delete.delay.ms=1000",
 		"offsets.topic.num.partitions=1", "offsets.topic.replication.factor=1",
 		"transaction.state.log.num.partitions=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
