@@ -37,6 +37,8 @@ public final class Jvm {
         + " UseG1GC UseZGC UseShenandoahGC UseEpsilonGC ZGenerational UseContainerSupport UseCompressedOops UseCompactObjectHeaders"
         + " UseLargePages UseTransparentHugePages AlwaysPreTouch UseStringDeduplication NativeMemoryTracking G1HeapRegionSize").split(" "));
 
+    private static final LiveHeap LIVE = new LiveHeap();
+
     private Jvm() {}
 
     /** ReportedJVM of the schema. Never throws. */
@@ -70,7 +72,7 @@ public final class Jvm {
         map.put("collectors", collectors);
         map.put("heapMax", maxHeap());
         List<MemoryPoolMXBean> pools = ManagementFactory.getMemoryPoolMXBeans();
-        map.put("heapLive", live(pools));
+        map.put("heapLive", LIVE.observe(pools));
         map.put("metaspace", committed(pools, "metaspace", "class storage"));
         map.put("codeCache", committed(pools, "codeheap", "codecache", "code cache", "jit code cache"));
         long direct = 0;
@@ -112,29 +114,13 @@ public final class Jvm {
         return maxHeap();
     }
 
-    /**
-     * What the heap held after the last collection of the old generation, or of all of a heap without generations; 0 before the first. The
-     * names are those of the JVMs: "Tenured Gen" (serial), "PS Old Gen", "G1 Old Gen", "ZGC Old Generation", "Shenandoah Old Gen", and
-     * "tenured", "tenured-SOA", "tenured-LOA" and "balanced-old" (OpenJ9). "ZHeap", "Shenandoah" and "JavaHeap" are the only pool of their heaps.
-     * A young collection does not touch the figure, except that a mixed one of G1 does: it follows a marking of the whole heap.
-     */
-    static long live(List<MemoryPoolMXBean> pools) {
-        long old = 0;
-        long all = 0;
-        boolean generations = false;
-        for (MemoryPoolMXBean pool : pools) {
-            MemoryUsage after = pool.getType() == MemoryType.HEAP ? pool.getCollectionUsage() : null;
-            if (after == null) {
-                continue;
-            }
-            String name = pool.getName().toLowerCase(Locale.ROOT);
-            all += after.getUsed();
-            if (name.contains("old") || name.contains("tenured")) {
-                generations = true;
-                old += after.getUsed();
-            }
+    /** Takes a look at the heap, so that the figures of collections between two reports are seen. Never throws. */
+    static void observe() {
+        try {
+            LIVE.observe(ManagementFactory.getMemoryPoolMXBeans());
+        } catch (LinkageError | RuntimeException e) {
+            return; // the report says that there is nothing
         }
-        return generations ? old : all;
     }
 
     /** What is committed of the pools whose names begin so. "Compressed Class Space" is a part of "Metaspace", and is not counted twice. */

@@ -151,6 +151,7 @@ public final class ReportServer {
         long now = System.nanoTime();
         if (now - last >= TimeUnit.MILLISECONDS.toNanos(LOOK) && looked.compareAndSet(last, now)) {
             try {
+                Jvm.observe();
                 source.look();
             } catch (Throwable e) {
                 source.finding("ReportIncomplete", "The agent could not look for changes: " + e + ".");
