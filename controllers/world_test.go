@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
@@ -40,6 +41,9 @@ type world struct {
 	kubelet   *fakekubelet.Cluster
 	groups    *fakeGroups
 	gate      *gate
+	// agents and agentJar are set in worlds whose pods get an agent.
+	agents   *agents
+	agentJar []byte
 	// clock is the operator's; it stands still until a test moves it.
 	clock *clocktesting.FakePassiveClock
 }
@@ -111,7 +115,12 @@ func (w *world) newOperator() func(context.Context) error {
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	reconciler := &controllers.StreamAppReconciler{
 		Client: w.gate.around(mgr.GetClient()), APIReader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("streamweir"), Groups: w.groups, Clock: w.clock,
+		Recorder: mgr.GetEventRecorder("streamweir"), Groups: w.groups, Clock: w.clock, AgentJar: w.agentJar,
+	}
+	if w.agents != nil {
+		reports := assignment.NewReports(assignment.ReportsOptions{Dial: w.agents.dial})
+		w.Expect(mgr.Add(reports)).To(gomega.Succeed())
+		reconciler.Reports = reports
 	}
 	w.Expect(reconciler.SetupWithManager(w.t.Context(), mgr)).To(gomega.Succeed())
 	return mgr.Start
