@@ -79,21 +79,27 @@ func applyReports(w *memplan.Workload, obs *observation) {
 	case name == "musl":
 		w.Allocator = memplan.Known(memplan.Musl, memplan.Measured)
 	}
-	if own := ownCaches(report); own > 0 && obs.app.Spec.Streams.OwnCaches != v1alpha1.OwnCachesReplace {
-		w.Application.Native = memplan.Known(w.Application.Native.Value.Add(memplan.Bytes(own).Scale(ownCacheNum, ownCacheDen)), memplan.Measured)
+	if obs.app.Spec.Streams.OwnCaches != v1alpha1.OwnCachesReplace {
+		w.RocksDB.OwnCache, w.RocksDB.OwnCaches = ownCaches(report)
 	}
 }
 
-// ownCacheNum / ownCacheDen is what a full block cache takes for each byte of its capacity: see the rule of bounded RocksDB in memplan.
-const ownCacheNum, ownCacheDen = 13, 10
-
-// ownCaches is the capacity of the block caches that the application has kept.
-func ownCaches(report *assignment.Report) int64 {
-	sum := memplan.Bytes(0)
-	for _, c := range report.RocksDB.OwnCaches {
-		sum = sum.Add(memplan.Bytes(max(0, c.Capacity)))
+// ownCaches is the capacity of the block caches that the application has kept: together where stores share them, else the largest, and
+// each store has one.
+func ownCaches(report *assignment.Report) (capacity memplan.Fact[memplan.Bytes], each bool) {
+	caches := report.RocksDB.OwnCaches
+	sum, largest := memplan.Bytes(0), memplan.Bytes(0)
+	for _, c := range caches {
+		sum, largest = sum.Add(memplan.Bytes(c.Capacity)), max(largest, memplan.Bytes(c.Capacity))
 	}
-	return int64(sum)
+	shared := slices.ContainsFunc(caches, func(c assignment.ReportedCache) bool { return c.Stores > 1 })
+	switch {
+	case sum <= 0:
+		return memplan.Fact[memplan.Bytes]{}, false
+	case shared || len(caches) == 1:
+		return memplan.Known(sum, memplan.Measured), false
+	}
+	return memplan.Known(largest, memplan.Measured), true
 }
 
 // reportedFlags are the flags with which the application sizes its JVM, in scripts and files that the pod template does not show. The
