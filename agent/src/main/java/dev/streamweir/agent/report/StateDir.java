@@ -35,7 +35,8 @@ final class StateDir {
         boolean first = seen.add(store);
         if (first && (store.type().equals("tmpfs") || store.type().equals("ramfs"))) {
             // What the whole file system holds, and not the lengths of the files: RocksDB sets space aside for files that it has open
-            // (fallocate with FALLOC_FL_KEEP_SIZE), which tmpfs takes from memory at once.
+            // (fallocate with FALLOC_FL_KEEP_SIZE), which tmpfs takes from memory at once. Measured with 28 stores of Kafka Streams 4.4:
+            // files of 0.6 MiB take 113 MiB, 4 MiB for each MANIFEST (manifest_preallocation_size).
             map.put("bytes", Math.max(0, store.getTotalSpace() - store.getUnallocatedSpace()));
         }
     }
