@@ -195,7 +195,7 @@ type ReportedRecords struct {
 type ReportedStateDir struct {
 	// Type is the type of its file system, for instance ext4, overlay, tmpfs.
 	Type string `json:"type"`
-	// Bytes is the size of its files, told for a file system in memory only.
+	// Bytes is what its file system holds, told for one in memory only, and once where several directories are on it.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
@@ -208,8 +208,8 @@ type ReportedJVM struct {
 	Name   string `json:"name"`
 	// Collectors are the names of the garbage collectors, for instance "G1 Young Generation".
 	Collectors []string `json:"collectors"`
-	// HeapMax is the heap in force, HeapUsed what it holds, HeapLive what it held after the last collection that looked at all of it; 0
-	// before the first.
+	// HeapMax is the heap in force, HeapUsed what it holds, HeapLive what it held after the last collection that looked at all of it; with
+	// G1, whose single figures hold much that is dead, the least after its last ten. 0 before the first: G1 may run for hours without.
 	HeapMax  int64 `json:"heapMax"`
 	HeapUsed int64 `json:"heapUsed"`
 	HeapLive int64 `json:"heapLive,omitempty"`

@@ -19,6 +19,10 @@ const (
 	fixedOffsets     Bytes = 288_000
 )
 
+// manifest is what a RocksDB instance allocates for its MANIFEST beforehand (manifest_preallocation_size, 4 MiB): on a disk it is free,
+// in memory it is taken (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
+const manifest = 4 * MiB
+
 // rocksTotals are sums over all RocksDB instances that a pod may open.
 type rocksTotals struct {
 	instances, families int64
@@ -96,8 +100,9 @@ func (p *planner) stateDirectory() {
 		from = weakest(from, s.Size.From)
 		return s.Size.Value
 	})
+	bound = bound.Add(manifest.Mul(p.totals.instances))
 	p.add(Line{Region: RegionStateDirectory, Pool: Native, Name: "state directory in memory", Bound: bound, Expected: bound, From: from,
-		Why: "tasks x the size of their stores"})
+		Why: "tasks x the size of their stores, and 4 MiB for each instance"})
 	if unknown > 0 {
 		p.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
 	}

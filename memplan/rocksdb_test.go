@@ -111,7 +111,7 @@ func TestStoreLinesAsShipped(t *testing.T) {
 		"those of stores of no known size are not seen":    {w: keyValueApp(8), load: load, region: RegionTableReaders, want: 0},
 		"compactions read ahead from 4.0 on":               {w: keyValueApp(8), load: load, region: RegionCompaction, want: 16 * MiB, wantFrom: Assumed},
 		"and do not before":                                {w: with(keyValueApp(8), version(3, 9, 1)), load: load, region: RegionCompaction, want: 0},
-		"a state directory in memory counts in full":       {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6 * 48_000_000, wantFrom: Measured},
+		"a state directory in memory counts in full":       {w: with(keyValueApp(8), store(sized), inMemory), load: load, region: RegionStateDirectory, want: 6*48_000_000 + 6*manifest, wantFrom: Measured},
 		"one on a disk does not":                           {w: with(keyValueApp(8), store(sized)), load: load, region: RegionStateDirectory, want: 0},
 		"no stores, no RocksDB":                            {w: with(keyValueApp(8), store()), load: load, region: RegionCompaction, want: 0},
 	})
