@@ -265,10 +265,26 @@ func reportNotes(obs *observation) []string {
 	}
 	if obs.topology != nil && obs.reports.usable {
 		for _, a := range obs.topology.pieces.Assumptions {
-			notes = append(notes, "topology, "+a.String())
+			if !settled(obs.reports.group.Group.Subtopologies, a.Text) {
+				notes = append(notes, "topology, "+a.String())
+			}
 		}
 	}
 	return notes
+}
+
+// settled tells whether an assumption on the kind of a store is none any more, since the store was seen open. How many segments one with
+// windows has shows only its changelog topic.
+func settled(subtopologies []assignment.Subtopology, assumption string) bool {
+	for _, s := range subtopologies {
+		for _, open := range s.Stores {
+			windowed := open.Kind == assignment.Window || open.Kind == assignment.JoinWindow
+			if !windowed && strings.HasPrefix(assumption, "store "+open.Name+" counts as ") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // furtherClients are the other applications whose clients run in the same processes: each with the most that it may have in one of them

@@ -24,6 +24,10 @@ type Instance struct {
 	Threads int
 	// Configs are further configs of Kafka Streams or its clients, for this instance.
 	Configs map[string]string
+	// Environment holds further variables of the process, each as NAME=value.
+	Environment []string
+	// JavaOptions are further options of the JVM.
+	JavaOptions []string
 }
 
 // Process is a running instance: one Java process with an address of its own.
@@ -65,7 +69,8 @@ func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Pr
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
 		args = append(args, key+"="+configs[key])
 	}
-	argv := append([]string{"sh", "-c", intoNetwork, "sh"}, java(classPath(tb), heap, "dev.streamweir.kafkatest.App", args...)...)
+	jvm := java(classPath(tb), heap, "dev.streamweir.kafkatest.App", args...)
+	argv := slices.Concat([]string{"sh", "-c", intoNetwork, "sh", "env"}, instance.Environment, jvm[:1], instance.JavaOptions, jvm[1:])
 	p := &Process{
 		Name: instance.Name, Static: configs["group.instance.id"] != "",
 		threads: max(1, instance.Threads), output: &output{},

@@ -1,0 +1,230 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bounded proves the agent's part of the main job end to end: real Kafka Streams instances carry the real agent; the operator,
+// which knows no Kafka cluster, is given a target and nothing else; it learns from the agents who runs what, and sees that their stores
+// are bounded.
+package bounded
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/test/kafka/kafkatest"
+)
+
+const (
+	// patience is how long anything may take: three JVMs start, and the machine has other things to do.
+	patience = 3 * time.Minute
+	polling  = 100 * time.Millisecond
+
+	templateLimit = "1Gi"
+)
+
+func TestClassic(t *testing.T) { followTheAgents(t, kafkatest.Classic) }
+
+func TestStreams(t *testing.T) { followTheAgents(t, kafkatest.Streams) }
+
+// start runs three instances with the agent under an operator that was given their StatefulSet, and waits until all is well.
+func start(tb testing.TB, protocol string) *world {
+	tb.Helper()
+	g := gomega.NewWithT(tb)
+	broker := kafkatest.StartBroker(tb)
+	app := broker.CreateApplication(tb, kafkatest.Application{
+		ID: "shop-" + protocol, Protocol: protocol, OrderPartitions: 6, ClickPartitions: 4,
+	})
+	app.Produce(tb, 500)
+	w := newWorld(tb, fmt.Sprintf("%s-%d", protocol, time.Now().UnixNano()), app)
+	w.createWorkload(3)
+	w.createStreamApp()
+	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	var plan corev1.ConfigMap
+	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(plan.Data["plan.v1.properties"]).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the first plan knows the limit, and nothing else")
+	w.startPods()
+	g.Eventually(w.status, patience, polling).Should(gomega.And(
+		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))),
+		gomega.HaveField("Tasks", gomega.HaveValue(gomega.BeEquivalentTo(app.Tasks())))))
+	app.WaitStable(tb, w.processes("shop-0", "shop-1", "shop-2")...)
+	g.Eventually(w.status, patience, polling).Should(gomega.HaveField("Conditions", gomega.ContainElement(gomega.And(
+		gomega.HaveField("Type", v1alpha1.ConditionReady), gomega.HaveField("Status", metav1.ConditionTrue)))))
+	return w
+}
+
+func (w *world) status() v1alpha1.StreamAppStatus {
+	app := &v1alpha1.StreamApp{}
+	if err := w.get(app, "shop"); err != nil {
+		return v1alpha1.StreamAppStatus{}
+	}
+	return app.Status
+}
+
+// followTheAgents loses an instance with its node, and sees that the plan becomes one for the other two.
+func followTheAgents(t *testing.T, protocol string) {
+	g := gomega.NewWithT(t)
+	w := start(t, protocol)
+	before := w.status()
+	t.Logf("%s, limit %s, need %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.Need,
+		before.PlanGeneration, before.Warnings)
+	g.Expect(reason(&before, v1alpha1.ConditionAssignmentKnown)).To(gomega.Equal(v1alpha1.ReasonFromReports))
+	g.Expect(before.Images).To(gomega.ConsistOf(gomega.And(
+		gomega.HaveField("Image", "example.org/shop:1"), gomega.HaveField("State", v1alpha1.ImageProven))))
+	g.Expect(before.Need.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "bounded, it fits into the template's limit")
+	var plan corev1.ConfigMap
+	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(plan.Data["plan.v1.properties"]).NotTo(gomega.Or(gomega.ContainSubstring("statestore.cache.max.bytes"),
+		gomega.ContainSubstring("buffer.memory")), "what the application sets itself stays its own")
+
+	w.instance("shop-2").Kill(t)
+	w.loseNodeOf("shop-2")
+	w.app.WaitStable(t, w.processes("shop-0", "shop-1")...)
+	g.Eventually(func(g gomega.Gomega) {
+		status := w.status()
+		g.Expect(status.Pods).To(gomega.HaveValue(gomega.BeEquivalentTo(2)))
+		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(w.app.Tasks())), "the application has as many tasks as before")
+		g.Expect(status.Need.Cmp(*before.Need)).To(gomega.BeNumerically(">", 0), "one pod must now hold what two have held")
+		g.Expect(reason(&status, v1alpha1.ConditionApplied)).To(gomega.Equal(v1alpha1.ReasonApplied), "both have reported that they see the plan")
+		g.Expect(status.PlanGeneration).NotTo(gomega.Equal(before.PlanGeneration))
+	}, patience, polling).Should(gomega.Succeed())
+	after := w.status()
+	t.Logf("limit %s, need %s -> %s, plan %s -> %s", after.Limit, before.Need, after.Need, before.PlanGeneration, after.PlanGeneration)
+}
+
+func condition(status *v1alpha1.StreamAppStatus, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func reason(status *v1alpha1.StreamAppStatus, kind string) string {
+	return condition(status, kind).Reason
+}
+
+func message(status *v1alpha1.StreamAppStatus, kind string) string {
+	return condition(status, kind).Message
+}
+
+// BenchmarkFromRebalanceToPlan measures the time from the moment that an agent tells of a rebalance, as another client of it is told, to
+// the moment that the new picture stands in the status, as a watch is told. An instance without a pod joins the group, and leaves it: two
+// rebalances a round.
+func BenchmarkFromRebalanceToPlan(b *testing.B) {
+	w := start(b, kafkatest.Streams)
+	var total time.Duration
+	rebalances := 0
+	for b.Loop() {
+		var guest *kafkatest.Process
+		total += w.timeOfRebalance(func() { guest = w.app.StartInstance(b, kafkatest.Instance{Name: fmt.Sprintf("guest-%d", rebalances)}) })
+		total += w.timeOfRebalance(func() { guest.Stop(b) })
+		rebalances += 2
+	}
+	b.ReportMetric(float64(total.Milliseconds())/float64(rebalances), "ms/rebalance")
+	b.ReportMetric(0, "ns/op")
+}
+
+// quiet is how long nothing must happen for a rebalance to be over.
+const quiet = 3 * time.Second
+
+// timeOfRebalance measures from the last agent that tells of other tasks to the last change of the status.
+func (w *world) timeOfRebalance(begin func()) time.Duration {
+	w.tb.Helper()
+	ctx, cancel := context.WithTimeout(w.tb.Context(), patience)
+	defer cancel()
+	changes, err := w.admin.Watch(ctx, &v1alpha1.StreamAppList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	defer changes.Stop()
+	tells := make(chan time.Time)
+	for _, pod := range []string{"shop-0", "shop-1", "shop-2"} {
+		go w.listen(ctx, pod, tells)
+	}
+	for drained := time.After(quiet); drained != nil; { // a watch begins with what is there
+		select {
+		case <-changes.ResultChan():
+		case <-tells:
+		case <-drained:
+			drained = nil
+		}
+	}
+	begin()
+	var told, written time.Time
+	for {
+		over := time.After(patience)
+		if !told.IsZero() && !written.IsZero() {
+			over = time.After(quiet)
+		}
+		select {
+		case told = <-tells:
+		case <-changes.ResultChan():
+			written = time.Now()
+		case <-over:
+			if written.IsZero() || told.IsZero() {
+				w.tb.Fatalf("no rebalance in %s, or none that the status shows: %+v", patience, w.status())
+			}
+			return max(0, written.Sub(told)) // the operator may be told before this client
+		}
+	}
+}
+
+// listen tells when the agent in a pod tells of other tasks.
+func (w *world) listen(ctx context.Context, pod string, tells chan<- time.Time) {
+	last := w.ask(ctx, pod, 0)
+	for last != nil {
+		next := w.ask(ctx, pod, last.Seq)
+		if next != nil && reported(next) != reported(last) {
+			select {
+			case tells <- time.Now():
+			case <-ctx.Done():
+			}
+		}
+		last = next
+	}
+}
+
+// reported is the number of tasks in a report.
+func reported(report *assignment.Report) int {
+	tasks := 0
+	for i := range report.Clients {
+		for _, thread := range report.Clients[i].Threads {
+			tasks += len(thread.Tasks)
+		}
+	}
+	return tasks
+}
+
+// ask asks the agent in a pod for the next report after a sequence number; nil if there is none.
+func (w *world) ask(ctx context.Context, pod string, after int64) *assignment.Report {
+	address := net.JoinHostPort(w.instance(pod).Address.String(), strconv.Itoa(v1alpha1.AgentPort))
+	for ctx.Err() == nil {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?after=%d&wait=25s", address, assignment.ReportPath, after), nil)
+		if err != nil {
+			return nil
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return nil // the test is over, or the pod is
+		}
+		report := &assignment.Report{}
+		err = json.NewDecoder(response.Body).Decode(report)
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK && err == nil {
+			return report
+		}
+	}
+	return nil
+}
