@@ -51,12 +51,12 @@ func require(tb testing.TB) {
 		}
 	}
 	if len(missing) > 0 {
-		unavailable(tb, strings.Join(missing, ", "))
+		Unavailable(tb, strings.Join(missing, ", "))
 	}
 }
 
-// unavailable skips the test, or fails it in CI, because the machine lacks something.
-func unavailable(tb testing.TB, what string) {
+// Unavailable skips the test, or fails it in CI, because the machine lacks something.
+func Unavailable(tb testing.TB, what string) {
 	tb.Helper()
 	const text = "a test with a real Kafka broker cannot run here: missing: %s"
 	if os.Getenv("CI") == "true" {
@@ -96,7 +96,7 @@ func classPath(tb testing.TB) string {
 	tb.Helper()
 	folder, err := build()
 	if failure, ok := errors.AsType[*buildError](err); ok && failure.code == exitUnavailable {
-		unavailable(tb, failure.output)
+		Unavailable(tb, failure.output)
 	}
 	if err != nil {
 		tb.Fatalf("build the Kafka Streams application and the broker: %v", err)

@@ -53,7 +53,7 @@ func (n *network) create(tb testing.TB) {
 	tb.Helper()
 	_, _ = ip("link", "delete", n.bridge())
 	if out, err := ip("link", "add", n.bridge(), "type", "bridge"); err != nil {
-		unavailable(tb, fmt.Sprintf("the right to make a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
+		Unavailable(tb, fmt.Sprintf("the right to make a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
 	}
 	tb.Cleanup(func() {
 		if out, err := ip("link", "delete", n.bridge()); err != nil {

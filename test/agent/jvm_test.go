@@ -1,0 +1,94 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/kafkatest"
+)
+
+// jvm is a Java run-time.
+type jvm struct {
+	// name is for people, for instance "JDK 17".
+	name string
+	// java is the path of its launcher.
+	java string
+	// version is the full version, as its file "release" has it.
+	version string
+	// jdkJavaOptions says that it reads JDK_JAVA_OPTIONS: all from 9 on.
+	jdkJavaOptions bool
+}
+
+// needJVM finds a Java run-time by its feature release: JAVA<release>_HOME, or a folder in /usr/lib/jvm. A machine without it cannot run the
+// test: see kafkatest.Unavailable.
+func needJVM(tb testing.TB, release int) jvm {
+	tb.Helper()
+	found, err := findJVM(release)
+	if err != nil {
+		kafkatest.Unavailable(tb, err.Error())
+	}
+	return found
+}
+
+func findJVM(release int) (jvm, error) {
+	variable := fmt.Sprintf("JAVA%d_HOME", release)
+	homes := []string{os.Getenv(variable)}
+	installed, err := filepath.Glob("/usr/lib/jvm/*")
+	if err != nil {
+		return jvm{}, err
+	}
+	for _, home := range append(homes, installed...) {
+		if version, err := releaseOf(home); err == nil && featureOf(version) == release {
+			return jvm{
+				name: fmt.Sprintf("JDK %d", release), java: filepath.Join(home, "bin", "java"),
+				version: version, jdkJavaOptions: release > 8,
+			}, nil
+		}
+	}
+	return jvm{}, fmt.Errorf("a JDK %d (no %s, none in /usr/lib/jvm)", release, variable)
+}
+
+var versionLine = regexp.MustCompile(`(?m)^JAVA_VERSION="([^"]+)"`)
+
+// releaseOf reads the version of a JDK from the file that each has since 7.
+func releaseOf(home string) (string, error) {
+	if home == "" {
+		return "", errors.New("no folder")
+	}
+	content, err := os.ReadFile(filepath.Join(home, "release"))
+	if err != nil {
+		return "", err
+	}
+	match := versionLine.FindSubmatch(content)
+	if match == nil {
+		return "", fmt.Errorf("%s/release names no version", home)
+	}
+	return string(match[1]), nil
+}
+
+// featureOf is the feature release of a version: 8 of 1.8.0_504, 17 of 17.0.15.
+func featureOf(version string) int {
+	var first, second int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &first, &second); n == 2 && first == 1 {
+		return second
+	}
+	return first
+}
+
+// image is a run-time image that build.sh made.
+func image(tb testing.TB, name string) jvm {
+	tb.Helper()
+	home := filepath.Join(applications(tb), "jlink", name)
+	version, err := releaseOf(home)
+	if err != nil {
+		tb.Fatalf("the image: %v", err)
+	}
+	return jvm{name: "jlink image of JDK 17 " + name, java: filepath.Join(home, "bin", "java"), version: version, jdkJavaOptions: true}
+}

@@ -1,0 +1,61 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+// loaders are two applications in one JVM, each with a Kafka Streams and a RocksDB of its own.
+func loaders() map[string]scenario {
+	all := map[string]scenario{}
+	for how, title := range map[string]string{"apart": "two class loaders", "child-first": "a class loader and a child-first one in it"} {
+		for _, release := range []int{17, 25} {
+			all[fmt.Sprintf("%s on JDK %d", title, release)] = scenario{everywhere: release == 17, run: func(t *testing.T, w *world) {
+				twoLoaders(t, w, needJVM(t, release), how, title)
+			}}
+		}
+	}
+	return all
+}
+
+func twoLoaders(t *testing.T, w *world, java jvm, how, title string) {
+	topic := w.topic(t)
+	classPath := w.classPath(newest)
+	app := program{
+		jvm:     java,
+		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classPath},
+		run:     []string{"dev.streamweir.agenttest.Loaders", how, filepath.Join(w.built, "classes") + ":" + filepath.Join(w.built, "lib", newest)},
+		plan:    newPlan(t, goodPlan()).path,
+	}
+	if how == "apart" {
+		app.options[2] = filepath.Join(w.built, "classes")
+	}
+	app.run = append(app.run, arguments(topic, w.streamsConfigs(t, topic))...)
+	p := w.started(t, topic, app)
+
+	expected := want{kafka: newest, bounded: assignment.BoundedInForce, clients: 2, findings: []string{"SecondLoader"}}
+	before := p.eventually(t, "both applications as they run", expected.checkRunning)
+	for _, client := range before.Clients {
+		checkSettings(t, client)
+	}
+	second := before.RocksDB.CacheCapacity - planCache
+	capacities := []string{
+		fmt.Sprintf("capacities %d | capacities %d", planCache, second), fmt.Sprintf("capacities %d | capacities %d", second, planCache),
+	}
+	for _, command := range []string{"thread", "restart"} {
+		p.checkCapacities(t, capacities...)
+		p.ask(t, command)
+	}
+	after := p.eventually(t, "both applications after the restart", expected.checkRunning)
+	if after.RocksDB.CacheCapacity != before.RocksDB.CacheCapacity {
+		t.Errorf("the caches have %d bytes after the restart, had %d", after.RocksDB.CacheCapacity, before.RocksDB.CacheCapacity)
+	}
+	p.stop(t)
+	w.table.add(t, title+"; Kafka Streams "+newest, java, "bounded, a cache for each loader, and a finding", "SecondLoader")
+}

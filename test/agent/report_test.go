@@ -1,0 +1,138 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/test/kafka/kafkatest"
+)
+
+// podUID is the UID of the pod that the processes are told to be in.
+const podUID = "11111111-2222-3333-4444-555555555555"
+
+// report gets the agent's present report, and reads it as the operator does.
+func (p *process) report(ctx context.Context) (assignment.Report, error) {
+	var report assignment.Report
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(p.port)+assignment.ReportPath, nil)
+	if err != nil {
+		return report, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return report, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, assignment.MaxReportBytes+1))
+	if err != nil {
+		return report, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return report, fmt.Errorf("%s with %d bytes", response.Status, len(body))
+	}
+	decoded, err := assignment.DecodeReport(body, podUID)
+	if err != nil {
+		return report, err
+	}
+	return *decoded, nil
+}
+
+// eventually waits for a report that satisfies check, and gives it.
+func (p *process) eventually(tb testing.TB, what string, check func(assignment.Report) error) assignment.Report {
+	tb.Helper()
+	var found assignment.Report
+	wait(tb, "the agent reports "+what, func(ctx context.Context) error {
+		report, err := p.report(ctx)
+		if err != nil {
+			return errors.Join(err, p.ended())
+		}
+		if err := check(report); err != nil {
+			return fmt.Errorf("%w in %s", err, text(report))
+		}
+		found = report
+		return nil
+	})
+	return found
+}
+
+// wait calls check until it returns nil, as kafkatest.Eventually does, and shows the last error that was not the end of the wait.
+func wait(tb testing.TB, what string, check func(context.Context) error) {
+	tb.Helper()
+	var last error
+	kafkatest.Eventually(tb, what, func(ctx context.Context) error {
+		err := check(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errors.Join(err, last)
+		}
+		last = err
+		return err
+	})
+}
+
+// text is a report for people.
+func text(report assignment.Report) string {
+	for i := range report.Clients {
+		report.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(report.Clients[i].Topology))
+	}
+	content, err := json.Marshal(report)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// reasons are the reasons of a report's findings, each once, sorted.
+func reasons(report assignment.Report) []string {
+	list := []string{}
+	for _, finding := range report.Findings {
+		list = append(list, finding.Reason)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// tasks are the ids of the tasks that a client's threads run.
+func tasks(client assignment.ReportedClient) []string {
+	list := []string{}
+	for _, thread := range client.Threads {
+		for _, task := range thread.Tasks {
+			list = append(list, task.ID)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// stores are the names of the stores of a client's tasks, each once, sorted.
+func stores(client assignment.ReportedClient) []string {
+	list := []string{}
+	for _, thread := range client.Threads {
+		for _, task := range thread.Tasks {
+			for _, store := range task.Stores {
+				list = append(list, store.Name+" "+store.Scope)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// setting is who set a client's setting, and to what; empty if it is not reported.
+func setting(client assignment.ReportedClient, name string) string {
+	for _, setting := range client.Settings {
+		if setting.Name == name {
+			return setting.Value + " by " + string(setting.By)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,38 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+const (
+	oldest = "2.8.2"
+	newest = "4.4.0"
+)
+
+// versions are the releases of Kafka Streams, each on both JDKs, on a plain class path.
+func versions() map[string]scenario {
+	all := map[string]scenario{}
+	for _, version := range []string{oldest, "3.4.1", "3.9.1", "4.1.1", "4.3.1", newest} {
+		for _, release := range []int{17, 25} {
+			all[fmt.Sprintf("Kafka Streams %s on JDK %d", version, release)] = scenario{
+				everywhere: version == oldest || version == newest,
+				run: func(t *testing.T, w *world) {
+					java := needJVM(t, release)
+					topic := w.topic(t)
+					app := w.plain(t, java, version, topic, nil)
+					app.plan = newPlan(t, goodPlan()).path
+					p := w.started(t, topic, app)
+					exercise(t, p, want{kafka: version, bounded: assignment.BoundedInForce}, "thread", "restart")
+					w.table.add(t, "Kafka Streams "+version+", plain class path", java, "bounded", "")
+				},
+			}
+		}
+	}
+	return all
+}
