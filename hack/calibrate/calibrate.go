@@ -38,14 +38,19 @@ func (o *options) calibrate(ctx context.Context, names []string) error {
 		if ctx.Err() != nil {
 			break
 		}
-		r, err := o.measure(ctx, &all[i])
+		plan, err := planned(&all[i])
+		if err != nil {
+			return err
+		}
+		m, err := o.measure(ctx, &all[i], &plan)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", all[i].Name, err))
 			fmt.Fprintln(os.Stderr, errs[len(errs)-1])
 			continue
 		}
-		printResult(os.Stdout, r)
-		if err := keep(filepath.Join(o.results, "scenarios.jsonl"), r, func(r *result) string { return r.Scenario }); err != nil {
+		r := compare(&all[i], &plan, m)
+		printResult(os.Stdout, &r)
+		if err := keep(filepath.Join(o.results, "scenarios.jsonl"), m, func(m *measurement) string { return m.Scenario }); err != nil {
 			return err
 		}
 	}
@@ -53,16 +58,12 @@ func (o *options) calibrate(ctx context.Context, names []string) error {
 }
 
 // measure runs one scenario through its phases.
-func (o *options) measure(ctx context.Context, s *scenario) (*result, error) {
+func (o *options) measure(ctx context.Context, s *scenario, plan *memplan.Plan) (*measurement, error) {
 	e, end, err := o.experiment(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	plan, err := planned(s)
-	if err != nil {
-		return nil, err
-	}
 	e.setup.limit, e.setup.heap = int64(plan.Limit), int64(plan.Heap)
 	if err := os.WriteFile(filepath.Join(e.setup.folder, "plan.txt"), []byte(plan.Explain()), 0o600); err != nil {
 		return nil, err
@@ -70,14 +71,14 @@ func (o *options) measure(ctx context.Context, s *scenario) (*result, error) {
 	if o.nativeMemory {
 		e.setup.flags = append(e.setup.flags, "-XX:NativeMemoryTracking=summary")
 	}
-	if err := e.prepare(ctx, &plan, logSamplesEvery); err != nil {
+	if err := e.prepare(ctx, plan, logSamplesEvery); err != nil {
 		return nil, err
 	}
-	return o.phases(ctx, e, &plan)
+	return o.phases(ctx, e)
 }
 
-// phases runs the phases and compares.
-func (o *options) phases(ctx context.Context, e *experiment, plan *memplan.Plan) (*result, error) {
+// phases runs the phases.
+func (o *options) phases(ctx context.Context, e *experiment) (*measurement, error) {
 	s := e.scenario
 	ends := map[string]time.Time{}
 	from := time.Now()
@@ -127,10 +128,10 @@ func (o *options) phases(ctx context.Context, e *experiment, plan *memplan.Plan)
 		results = append(results, phaseResult{Name: phase, Seconds: ends[phase].Sub(from).Round(time.Second).Seconds(), peaks: *e.watch.phases[phase]})
 		from = ends[phase]
 	}
-	r := compare(s, plan, results, live)
-	r.Date = time.Now().UTC().Format(time.DateOnly)
-	r.OOMKills = e.oomKills()
-	return &r, nil
+	return &measurement{
+		Scenario: s.Name, Date: time.Now().UTC().Format(time.DateOnly), Limit: e.setup.limit, Heap: e.setup.heap, HeapLive: live,
+		OOMKills: e.oomKills(), Phases: results,
+	}, nil
 }
 
 // bounded waits for the agent of each instance to say that its bounds are in force.

@@ -33,19 +33,23 @@ func TestCompareCountsAnonymousNativeLinesOnly(t *testing.T) {
 		{Name: phaseSteady, peaks: peaks{Samples: 5, Anon: 555, Metaspace: 35, Cache: 180, Stores: 9}},
 	}
 	s := &scenario{Name: "s", Title: "a scenario", Cache: 200}
-	got := compare(s, aPlan(), phases, 250)
+	m := measurement{Scenario: "s", Heap: 300, HeapLive: 250, Phases: phases}
+	got := compare(s, aPlan(), &m)
 	want := result{
-		Scenario: "s", Title: "a scenario", Limit: 1000, Heap: 300, Cache: 200, Stores: 9,
-		Bound: 330, Expected: 255, Peak: 255, HeapLive: 250, HeapLines: 100, KernelBound: 9, Phases: phases,
+		measurement: m, Title: "a scenario", Cache: 200, Stores: 9, Bound: 330, Expected: 255, Peak: 255, HeapLines: 100, KernelBound: 9,
 		Lines: []lineResult{
 			{Region: memplan.RegionMetaspace, Name: "metaspace", Bound: 120, Expected: 60, Measured: 40},
 			{Region: memplan.RegionBlockCache, Name: "block-cache", Bound: 200, Expected: 190, Measured: 180},
 			{Region: memplan.RegionThreadStacks, Name: "thread-stacks", Bound: 10, Expected: 5},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(phaseResult{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(phaseResult{}, result{})); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func resultOf(bound, expected, peak, heap, live, kills int64) result {
+	return result{measurement: measurement{Heap: heap, HeapLive: live, OOMKills: kills}, Bound: bound, Expected: expected, Peak: peak}
 }
 
 func TestVerdict(t *testing.T) {
@@ -53,21 +57,43 @@ func TestVerdict(t *testing.T) {
 		result result
 		want   string
 	}{
-		"all holds":                         {result{Bound: 110, Expected: 100, Peak: 100, Heap: 5, HeapLive: 5}, "holds"},
-		"expected is 10 % above":            {result{Bound: 200, Expected: 110, Peak: 100}, "holds"},
-		"expected is far above":             {result{Bound: 200, Expected: 125, Peak: 100}, "bound holds; expected peak +25 %"},
-		"expected is far below":             {result{Bound: 200, Expected: 80, Peak: 100}, "bound holds; expected peak -20 %"},
-		"the peak is above the bound":       {result{Bound: 99, Expected: 95, Peak: 100}, "peak above the bound"},
-		"the kernel killed one":             {result{Bound: 110, Expected: 100, Peak: 100, OOMKills: 1}, "OOM-killed"},
-		"the live set does not fit":         {result{Bound: 110, Expected: 100, Peak: 100, Heap: 5, HeapLive: 6}, "live set above the heap"},
-		"nothing was measured, so far":      {result{Bound: 110, Expected: 100}, "holds"},
-		"a kill is worse than a high peak":  {result{Bound: 99, Peak: 100, OOMKills: 1}, "OOM-killed"},
-		"a high peak is worse than the off": {result{Bound: 99, Expected: 50, Peak: 100}, "peak above the bound"},
+		"all holds":                         {resultOf(110, 100, 100, 5, 5, 0), "holds"},
+		"expected is 10 % above":            {resultOf(200, 110, 100, 0, 0, 0), "holds"},
+		"expected is far above":             {resultOf(200, 125, 100, 0, 0, 0), "bound holds; expected peak +25 %"},
+		"expected is far below":             {resultOf(200, 80, 100, 0, 0, 0), "bound holds; expected peak -20 %"},
+		"the peak is above the bound":       {resultOf(99, 95, 100, 0, 0, 0), "peak above the bound"},
+		"the kernel killed one":             {resultOf(110, 100, 100, 0, 0, 1), "OOM-killed"},
+		"the live set does not fit":         {resultOf(110, 100, 100, 5, 6, 0), "live set above the heap"},
+		"nothing was measured, so far":      {resultOf(110, 100, 0, 0, 0, 0), "holds"},
+		"a kill is worse than a high peak":  {resultOf(99, 0, 100, 0, 0, 1), "OOM-killed"},
+		"a high peak is worse than the off": {resultOf(99, 50, 100, 0, 0, 0), "peak above the bound"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := test.result.verdict(); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNoBoundIsBelowWhatWasMeasured holds the planner, as it is now, against everything that docs/calibration has.
+func TestNoBoundIsBelowWhatWasMeasured(t *testing.T) {
+	all, err := compared("../../docs/calibration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no measurements")
+	}
+	for i := range all {
+		r := &all[i]
+		t.Run(r.Scenario, func(t *testing.T) {
+			if r.Peak > r.Bound {
+				t.Errorf("measured %s MiB, the bound is %s", mib(r.Peak), mib(r.Bound))
+			}
+			if r.HeapLive > r.Heap || r.OOMKills > 0 {
+				t.Errorf("live set %s MiB of a heap of %s, %d OOM kills", mib(r.HeapLive), mib(r.Heap), r.OOMKills)
 			}
 		})
 	}
@@ -100,17 +126,17 @@ func TestPeaksKeepTheLargestAndTheLeastPageCache(t *testing.T) {
 
 func TestKeepReplacesTheResultOfTheSameName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "results.jsonl")
-	name := func(r *result) string { return r.Scenario }
-	for _, r := range []result{{Scenario: "a", Peak: 1}, {Scenario: "b", Peak: 2}, {Scenario: "a", Peak: 3}} {
+	name := func(m *measurement) string { return m.Scenario }
+	for _, r := range []measurement{{Scenario: "a", Limit: 1}, {Scenario: "b", Limit: 2}, {Scenario: "a", Limit: 3}} {
 		if err := keep(path, &r, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := readLines[result](path)
+	got, err := readLines[measurement](path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []result{{Scenario: "a", Peak: 3}, {Scenario: "b", Peak: 2}}
+	want := []measurement{{Scenario: "a", Limit: 3}, {Scenario: "b", Limit: 2}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(phaseResult{})); diff != "" {
 		t.Error(diff)
 	}
@@ -121,8 +147,8 @@ func TestReadLinesSaysWhereItIsBroken(t *testing.T) {
 	if err := writeLines(path, []string{"no result"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readLines[result](path); err == nil {
-		t.Error("a string was read as a result")
+	if _, err := readLines[measurement](path); err == nil {
+		t.Error("a string was read as a measurement")
 	}
 }
 

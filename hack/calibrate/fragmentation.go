@@ -85,7 +85,7 @@ func (o *options) keepTrend(samples string) error {
 	if err != nil {
 		return err
 	}
-	r := compare(&s, &plan, nil, 0)
+	r := compare(&s, &plan, &measurement{Heap: int64(plan.Heap)})
 	trend := trendOf(all, r.Heap)
 	for i := range trend {
 		trend[i].Heap, trend[i].Bound, trend[i].Expected = r.Heap, r.Bound, r.Expected

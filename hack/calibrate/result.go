@@ -13,42 +13,42 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// result is what a run predicted and measured. All amounts are bytes.
-type result struct {
+// measurement is what a run measured. All amounts are bytes.
+type measurement struct {
 	Scenario string `json:"scenario"`
-	Title    string `json:"title"`
 	Date     string `json:"date"`
-	// Limit of the cgroup and Heap of the JVM, by the plan; Cache is the shared cache.
+	// Limit of the cgroup and Heap of the JVM, by the plan that was in force. The heap is resident in full from the start.
 	Limit int64 `json:"limit"`
 	Heap  int64 `json:"heap"`
-	Cache int64 `json:"cache"`
-	// Tasks and RocksDB instances (segments included) that the instance had at its peak.
-	Tasks  int   `json:"tasks"`
-	Stores int64 `json:"stores"`
-	// Lines of the plan that are anonymous native memory, with what was measured of them.
-	Lines []lineResult `json:"lines"`
-	// Bound and Expected are the sums of those lines, Peak is the largest anonymous memory of a cgroup less the heap, which is resident
-	// in full from the start.
-	Bound    int64 `json:"bound"`
-	Expected int64 `json:"expected"`
-	Peak     int64 `json:"peak"`
-	// HeapLive is what the heap held after a full collection at the end, HeapLines the sum of the bounds of the heap's lines without the
-	// collector's room.
-	HeapLive  int64 `json:"heapLive"`
-	HeapLines int64 `json:"heapLines"`
-	// KernelBound is what the plan has for the kernel's memory: page tables, kernel objects, sockets.
-	KernelBound int64         `json:"kernelBound"`
-	OOMKills    int64         `json:"oomKills"`
-	Phases      []phaseResult `json:"phases"`
+	// HeapLive is what the heap held after a full collection at the end.
+	HeapLive int64         `json:"heapLive"`
+	OOMKills int64         `json:"oomKills"`
+	Phases   []phaseResult `json:"phases"`
+}
+
+// result is a measurement beside what the planner, as it is now, predicts for the same scenario. So a change of the model shows at once
+// against everything that was ever measured.
+type result struct {
+	measurement
+	Title string
+	// Cache is the shared cache, Tasks and Stores are the tasks and RocksDB instances (segments included) at the peak.
+	Cache  int64
+	Tasks  int
+	Stores int64
+	// Lines of the plan that are anonymous native memory.
+	Lines []lineResult
+	// Bound and Expected are the sums of those lines, Peak is the largest anonymous memory of a cgroup less the heap.
+	Bound, Expected, Peak int64
+	// HeapLines is the sum of the bounds of the heap's lines without the collector's room, KernelBound what the plan has for the kernel's
+	// memory: page tables, kernel objects, sockets.
+	HeapLines, KernelBound int64
 }
 
 // lineResult is a line of the plan. Measured is its largest measured value, 0 where it cannot be told apart.
 type lineResult struct {
-	Region   memplan.Region `json:"region"`
-	Name     string         `json:"name"`
-	Bound    int64          `json:"bound"`
-	Expected int64          `json:"expected"`
-	Measured int64          `json:"measured,omitempty"`
+	Region                    memplan.Region
+	Name                      string
+	Bound, Expected, Measured int64
 }
 
 // phaseResult is a phase of a run.
@@ -70,14 +70,10 @@ func kernels(l *memplan.Line) bool {
 }
 
 // compare puts what was measured beside the plan.
-func compare(s *scenario, plan *memplan.Plan, phases []phaseResult, heapLive int64) result {
-	all := peaks{}
-	for i := range phases {
-		all.merge(&phases[i].peaks)
-	}
+func compare(s *scenario, plan *memplan.Plan, m *measurement) result {
+	all, _ := m.peaks()
 	r := result{
-		Scenario: s.Name, Title: s.Title, Limit: int64(plan.Limit), Heap: int64(plan.Heap), Cache: int64(s.Cache), Tasks: plan.Load.Total,
-		Stores: all.Stores, Peak: all.Anon - int64(plan.Heap), HeapLive: heapLive, Phases: phases,
+		measurement: *m, Title: s.Title, Cache: int64(s.Cache), Tasks: plan.Load.Total, Stores: all.Stores, Peak: all.Anon - m.Heap,
 	}
 	for i := range plan.Lines {
 		l := &plan.Lines[i]
@@ -109,6 +105,40 @@ func measured(l *memplan.Line, p *peaks) int64 {
 	default:
 		return 0
 	}
+}
+
+// compared are all measurements beside the plans of today.
+func compared(folder string) ([]result, error) {
+	measured, err := readLines[measurement](filepath.Join(folder, "scenarios.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	var all []result
+	for _, s := range scenarios() {
+		i := slices.IndexFunc(measured, func(m measurement) bool { return m.Scenario == s.Name })
+		if i < 0 {
+			continue
+		}
+		plan, err := planned(&s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		all = append(all, compare(&s, &plan, &measured[i]))
+	}
+	return all, nil
+}
+
+// peaks are those of all phases, and the phase in which the anonymous memory was largest.
+func (m *measurement) peaks() (all peaks, phase string) {
+	largest := int64(-1)
+	for i := range m.Phases {
+		p := &m.Phases[i]
+		all.merge(&p.peaks)
+		if p.Anon > largest {
+			largest, phase = p.Anon, p.Name
+		}
+	}
+	return all, phase
 }
 
 // tolerance is how far the expected peak may be from the measured one, in percent.
