@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"streamweir.dev/streamweir/assignment"
 )
 
 // figures are what an instance says of itself (app/.../Figures.java): bytes, and milliseconds.
@@ -132,10 +134,10 @@ func (i *instance) stop(signal syscall.Signal) {
 }
 
 // ask gets the agent's report.
-func (i *instance) ask(ctx context.Context) (*report, error) {
+func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+"/v1/report", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+assignment.ReportPath, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -144,17 +146,6 @@ func (i *instance) ask(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	told := &report{}
+	told := &assignment.Report{}
 	return told, json.NewDecoder(response.Body).Decode(told)
-}
-
-// report is what is read of the agent's report (assignment/report.go).
-type report struct {
-	Bounded string `json:"bounded"`
-	RocksDB struct {
-		CacheUsage  int64 `json:"cacheUsage"`
-		CachePinned int64 `json:"cachePinned"`
-		Opened      int64 `json:"opened"`
-		Closed      int64 `json:"closed"`
-	} `json:"rocksdb"`
 }

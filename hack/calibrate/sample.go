@@ -9,6 +9,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"streamweir.dev/streamweir/assignment"
 )
 
 const (
@@ -119,7 +121,7 @@ func (w *watch) take(s *sample) {
 func (w *watch) follow(ctx context.Context, i *instance) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
-	var told *report
+	var told *assignment.Report
 	var most *sample
 	asked, logged := time.Time{}, time.Now()
 	for {
@@ -164,7 +166,7 @@ func (w *watch) write(s *sample) {
 }
 
 // sample reads an instance; nil if its cgroup cannot be read.
-func (i *instance) sample(told *report) *sample {
+func (i *instance) sample(told *assignment.Report) *sample {
 	m, err := i.cgroup.read()
 	if err != nil {
 		return nil
