@@ -61,13 +61,13 @@ func scenarios() []scenario {
 	}
 	return []scenario{
 		with("key-value", "3 key-value stores a task", func(s *scenario) { s.Stores = 3 }),
-		with("window", "windows of 2 min with 2 min of grace", func(s *scenario) { s.Topology, s.Speed = "window", 6 }),
+		with("window", "windows of 2 min with 2 min of grace", func(s *scenario) { s.Topology, s.Speed, s.Steady = "window", 6, time.Minute }),
 		with("session", "sessions", func(s *scenario) { s.Topology, s.Speed, s.Keys = "session", 6, 60_000 }),
 		with("join", "left join of two streams", func(s *scenario) { s.Topology, s.Joined, s.Speed, s.Keys = "join", true, 4, 60_000 }),
 		with("foreign-key", "foreign-key join of two tables", func(s *scenario) { s.Topology, s.Joined, s.Keys, s.Rate = "foreign-key", true, 40_000, 1500 }),
 		with("versioned", "versioned store", func(s *scenario) { s.Topology, s.Speed = "versioned", 6 }),
 		with("global", "join with a global table", func(s *scenario) { s.Topology, s.Joined, s.Keys = "global", true, 100_000 }),
-		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys = "suppress", 6, 100_000 }),
+		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys, s.Steady = "suppress", 6, 100_000, time.Minute }),
 		with("zstd", "key-value, zstd producers", func(s *scenario) {
 			s.Output, s.Tasks, s.Configs = true, 16, map[string]string{"producer.compression.type": "zstd"}
 		}),
@@ -84,7 +84,7 @@ func scenarios() []scenario {
 		with("cache-64", "key-value, cache of 64 MiB", func(s *scenario) { s.Cache = 64 * memplan.MiB }),
 		with("cache-256", "key-value, cache of 256 MiB", func(s *scenario) { s.Stores, s.Cache = 3, 256*memplan.MiB }),
 		with("cache-1024", "key-value, cache of 1 GiB", func(s *scenario) {
-			s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 200_000, 8000, 2500, memplan.GiB, 40*time.Second
+			s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 200_000, 8000, 2500, memplan.GiB, 2*time.Minute
 			s.Configs = map[string]string{"max.poll.records": "200", "buffered.records.per.partition": "200"}
 		}),
 	}
