@@ -34,6 +34,10 @@ type given struct {
 	now       time.Time
 	plan      *corev1.ConfigMap
 	injection *v1alpha1.PodInjection
+	// agent: new pods are to get the agent. reports are what is known of the pods' own agents, by the pod's name.
+	agent   bool
+	reports map[string]assignment.PodReport
+	known   []assignment.Subtopology
 }
 
 // none stands for an object that is not there.
@@ -83,9 +87,22 @@ func observed(t *testing.T, g given) *observation {
 	if obs.container.limit != nil {
 		obs.roof = namespaceRoof(g.ranges, g.quotas, placementOf(obs))
 	}
+	if g.agent {
+		obs.agentName = testAgentMap
+		latest := map[string]assignment.PodReport{}
+		for name, report := range g.reports {
+			latest[name+"-uid"] = report
+		}
+		obs.takeReports(latest, func(string) []assignment.Subtopology { return g.known })
+	}
 	obs.group = groupFactsOf(obs, g)
+	obs.reportsGroup()
+	obs.learn()
 	return obs
 }
+
+// testAgentMap is the ConfigMap of the agent.
+const testAgentMap = "streamweir-agent-orders-0123456789"
 
 func groupFactsOf(obs *observation, g given) groupFacts {
 	facts := groupFacts{ref: assignment.Ref{Cluster: "prod", ApplicationID: testApp}, refused: g.refused}

@@ -159,8 +159,18 @@ func (o *observation) takeReports(latest map[string]assignment.PodReport, known 
 	o.reports.group = assignment.GroupOfReports(answers, applicationID, nil)
 	seen := known(o.topologyText())
 	o.reports.group = assignment.GroupOfReports(answers, applicationID, seen)
-	o.reports.usable = len(o.reports.group.Group.Processes) > 0 && len(o.reports.group.Group.Subtopologies) > 0 &&
-		(o.reports.group.Complete() || seen != nil && o.onlyStartingMissing())
+	group := &o.reports.group.Group
+	o.reports.usable = len(group.Processes) > 0 && len(group.Subtopologies) > 0 &&
+		(o.reports.group.Complete() || o.onlyStartingMissing() && (seen != nil || o.asManyAsKnown(group.Subtopologies)))
+}
+
+// asManyAsKnown tells whether there are as many tasks as the status says that there are: then it does not matter that a pod is missing.
+func (o *observation) asManyAsKnown(subtopologies []assignment.Subtopology) bool {
+	tasks := 0
+	for _, s := range subtopologies {
+		tasks += int(s.Tasks)
+	}
+	return o.app.Status.Tasks != nil && tasks >= int(*o.app.Status.Tasks)
 }
 
 // clockSlack is how much earlier than its container a process may seem to have started: the kubelet tells whole seconds.
