@@ -18,7 +18,7 @@ const (
 	// throughputPairs run in turn, as shipped and bounded.
 	throughputPairs = 5
 	// throughputUpdates are processed in each measurement.
-	throughputUpdates = 400_000
+	throughputUpdates = 150_000
 	// throughputRoom is what a cgroup leaves for page cache: its limit is the anonymous and kernel memory that was measured before, and this.
 	throughputRoom = 256 * memplan.MiB
 	// throughputAim is the least ratio where the hot set is at most half the cache.
@@ -51,7 +51,7 @@ type throughputResult struct {
 func throughputScenario() scenario {
 	s := scenario{
 		Name: "throughput", Title: "throughput", Topology: "key-value", Stores: 1, Instances: 1, Threads: 2, Tasks: 4,
-		ValueBytes: 1000, Speed: 1, Cache: 64 * memplan.MiB,
+		ValueBytes: 1000, Speed: 1, Cache: 48 * memplan.MiB,
 	}
 	s.Keys = s.hotKeys(4) * 5 / 4
 	return s
