@@ -5,7 +5,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +20,9 @@ import (
 	"syscall"
 	"time"
 )
+
+// errEnded stands for the end of a process with exit code 0.
+var errEnded = errors.New("exit code 0")
 
 // process is a Java process that ends with this one.
 type process struct {
@@ -106,14 +111,7 @@ func (p *process) failure() error {
 	if !p.ended() || p.killed.Load() {
 		return nil
 	}
-	return fmt.Errorf("%s has ended (%w): see %s", p.name, errorOr(p.err, "exit code 0"), p.log)
-}
-
-func errorOr(err error, text string) error {
-	if err == nil {
-		return fmt.Errorf("%s", text)
-	}
-	return err
+	return fmt.Errorf("%s has ended (%w): see %s", p.name, cmp.Or(p.err, errEnded), p.log)
 }
 
 // cpuTime is what the process has used of the processors so far.
