@@ -154,6 +154,6 @@ func fragmentationTable(folder string) (string, error) {
 		return t.String(), nil
 	}
 	last := &rows[len(rows)-1]
-	return t.String() + fmt.Sprintf("\nThe bound is %s MiB, the expected peak %s. By least squares, after the first %d minutes the mean changes by %+.1f MiB an hour.\n",
-		mib(last.Bound), mib(last.Expected), int(settledAfter.Minutes()), slope(rows)/(1<<20)), nil
+	const text = "\nThe bound is %s MiB, the expected peak %s. By least squares, after the first %d minutes the mean changes by %+.1f MiB an hour.\n"
+	return t.String() + fmt.Sprintf(text, mib(last.Bound), mib(last.Expected), int(settledAfter.Minutes()), slope(rows)/(1<<20)), nil
 }

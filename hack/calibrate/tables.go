@@ -42,7 +42,8 @@ func throughputTable(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"hot set / cache", "keys", "hot", "pair", asShipped + ", records/s", bounded, "ratio", "per CPU second, " + asShipped, bounded, "ratio"}}
+	t := table{head: []string{"hot set / cache", "keys", "hot", "pair", asShipped + ", records/s", bounded, "ratio",
+		"per CPU second, " + asShipped, bounded, "ratio"}}
 	var text strings.Builder
 	for _, part := range hotSets {
 		var rates, perCPU []float64
