@@ -54,6 +54,10 @@ final class Bounds {
             long cache = bootstrap(limit, heap);
             return new Bounds(cache, cache / 5 * 2, "Bootstrap");
         }
+        if (plan.cache > limit - heap) { // whatever limit it says that it was made for, if any: it was not made for this process
+            long cache = Math.min(plan.cache, bootstrap(limit, heap));
+            return new Bounds(cache, Math.min(plan.writeBufferManager, Math.max(cache / 5 * 2, 1)), "Clamped");
+        }
         long missing = Math.max(0, plan.limit - limit) + (plan.heap == 0 ? 0 : Math.max(0, heap - plan.heap));
         if (plan.limit == 0 || missing == 0) {
             return new Bounds(plan.cache, plan.writeBufferManager, "Plan");

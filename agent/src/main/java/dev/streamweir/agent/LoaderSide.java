@@ -124,8 +124,15 @@ final class LoaderSide implements BiFunction<String, Object[], Object> {
         return figures == null ? Collections.emptyMap() : (Map<String, Object>) figures;
     }
 
+    /**
+     * Speaks to the classes inside where there are some: the first configs bring them in. A loader may have RocksDB without Kafka Streams,
+     * or with one under another name.
+     */
     private Object tell(String word, Object... arguments) {
-        BiFunction<String, Object[], Object> to = inside();
+        BiFunction<String, Object[], Object> to;
+        synchronized (this) {
+            to = inside;
+        }
         return to == null ? null : to.apply(word, arguments);
     }
 

@@ -50,6 +50,15 @@ class BoundsTest {
     }
 
     @Test
+    void aPlanForMoreThanThereIsHoldsNowhereWhateverLimitItSays() {
+        for (long says : new long[] {1, 1000 * MIB, 1L << 50}) {
+            Bounds bounds = Bounds.of(plan(says, 256 * MIB, 1L << 50, 1L << 50, 65536), 1000 * MIB, 256 * MIB);
+            assertEquals("Clamped", bounds.source);
+            assertTrue(bounds.cache > 0 && bounds.cache < 744 * MIB && bounds.writeBufferManager < bounds.cache, bounds.cache + " of " + says);
+        }
+    }
+
+    @Test
     void nothingIsEverUnbounded() {
         Random random = new Random(1);
         for (int i = 0; i < 100_000; i++) {
