@@ -97,14 +97,17 @@ func classPath(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// folder is where an experiment keeps its files, and what removes it.
+// folder is where an experiment keeps its files, and what removes it; of what is kept, the broker's storage is removed.
 func (o *options) folder(name string) (string, func(), error) {
-	if o.keep != "" {
-		folder := filepath.Join(o.keep, name)
-		return folder, func() { _ = os.RemoveAll(filepath.Join(folder, "storage")) }, os.MkdirAll(folder, 0o755)
+	if o.keep == "" {
+		folder, err := os.MkdirTemp("", "streamweir-calibrate-")
+		return folder, func() { _ = os.RemoveAll(folder) }, err
 	}
-	folder, err := os.MkdirTemp("", "streamweir-calibrate-")
-	return folder, func() { _ = os.RemoveAll(folder) }, err
+	if err := os.MkdirAll(o.keep, 0o755); err != nil {
+		return "", nil, err
+	}
+	folder, err := os.MkdirTemp(o.keep, name+"-")
+	return folder, func() { _ = os.RemoveAll(filepath.Join(folder, "storage")) }, err
 }
 
 // experiment prepares one of a scenario with the agent and its plan.
