@@ -96,6 +96,10 @@ cascade: ## Lose one of three instances, as shipped and with agent and plan. Hal
 throughput: ## Measure the throughput with agent and plan against as shipped. Half an hour.
 	@$(CALIBRATE) throughput
 
+.PHONY: compatibility
+compatibility: ## Run the agent in every application, JVM and release that it was made for, and write docs/compatibility.md. A quarter of an hour.
+	@CI=true STREAMWEIR_COMPATIBILITY=full go test ./test/agent -count=1 -timeout 60m
+
 .PHONY: calibrate-start
 calibrate-start: ## Measure what the agent costs at the start of a JVM.
 	@$(CALIBRATE) start

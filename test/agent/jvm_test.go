@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
@@ -22,6 +24,8 @@ type jvm struct {
 	java string
 	// version is the full version, as its file "release" has it.
 	version string
+	// prefix is a command that becomes the launcher.
+	prefix []string
 	// jdkJavaOptions says that it reads JDK_JAVA_OPTIONS: all from 9 on.
 	jdkJavaOptions bool
 }
@@ -91,4 +95,33 @@ func image(tb testing.TB, name string) jvm {
 		tb.Fatalf("the image: %v", err)
 	}
 	return jvm{name: "jlink image of JDK 17 " + name, java: filepath.Join(home, "bin", "java"), version: version, jdkJavaOptions: true}
+}
+
+var openJDKLine = regexp.MustCompile(`(?m)^openjdk version "([^"]+)"`)
+
+// oldJava is a Java that a stable Debian has no longer: see old-java.sh. It runs in a root folder of its own, with the applications and the
+// folder for temporary files in it.
+func oldJava(tb testing.TB, release int) jvm {
+	tb.Helper()
+	root, err := script("./old-java.sh", strconv.Itoa(release))
+	if failure, ok := errors.AsType[*scriptError](err); ok && failure.code == exitUnavailable {
+		kafkatest.Unavailable(tb, failure.output)
+	}
+	if err != nil {
+		tb.Fatalf("Java %d: %v", release, err)
+	}
+	const enter = `root=$1; shift; for folder in /proc /dev %s %s; do mkdir -p "$root$folder"; mount --bind "$folder" "$root$folder"; done; exec chroot "$root" "$@"`
+	old := jvm{
+		name: fmt.Sprintf("JDK %d", release), java: fmt.Sprintf("/usr/lib/jvm/java-%d-openjdk-amd64/bin/java", release),
+		prefix:         []string{"unshare", "--mount", "sh", "-ec", fmt.Sprintf(enter, os.TempDir(), applications(tb)), "sh", root},
+		jdkJavaOptions: release > 8,
+	}
+	argv := append(old.prefix, old.java, "-version")
+	out, err := exec.CommandContext(tb.Context(), argv[0], argv[1:]...).CombinedOutput()
+	match := openJDKLine.FindSubmatch(out)
+	if err != nil || match == nil {
+		tb.Fatalf("Java %d: %v: %s", release, err, out)
+	}
+	old.version = string(match[1])
+	return old
 }

@@ -22,9 +22,9 @@ func others() map[string]scenario {
 	return map[string]scenario{
 		"OpenTelemetry's agent before ours": {run: func(t *testing.T, w *world) { openTelemetry(t, w, true) }},
 		"OpenTelemetry's agent after ours":  {everywhere: true, run: func(t *testing.T, w *world) { openTelemetry(t, w, false) }},
-		"Prometheus' agent":                 {everywhere: true, run: prometheus},
+		"Prometheus' agent":                 {run: prometheus},
 		"three KafkaStreams in one JVM":     {everywhere: true, run: severalClients},
-		"all metrics recorded":              {everywhere: true, run: debugMetrics},
+		"all metrics recorded":              {run: debugMetrics},
 	}
 }
 

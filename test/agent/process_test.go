@@ -6,6 +6,7 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -55,10 +56,12 @@ type process struct {
 func start(tb testing.TB, p program) *process {
 	tb.Helper()
 	argv := append([]string{}, p.prefix...)
+	argv = append(argv, p.jvm.prefix...)
 	argv = append(argv, p.jvm.java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 	argv = append(argv, p.options...)
 	argv = append(argv, p.run...)
-	cmd := exec.CommandContext(tb.Context(), argv[0], argv[1:]...)
+	// It is ended by a clean-up, which comes after the end of the test's context, and shows what its threads do.
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(append(cleanEnvironment(), "STREAMWEIR_POD_UID="+podUID), p.env...)
 	running := &process{cmd: cmd, port: p.port, done: make(chan struct{}), out: newTranscript()}

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ func runtimes() map[string]scenario {
 		"image without jdk.httpserver": {everywhere: true, run: func(t *testing.T, w *world) {
 			withoutHTTPServer(t, w, image(t, "without-httpserver"), newest)
 		}},
+		"Kafka Streams on JDK 11": {run: func(t *testing.T, w *world) { eleven(t, w, oldJava(t, 11)) }},
+		"Java 8 ignores us":       {run: eightIgnores},
+		"Java 8 told to load us":  {run: eightTold},
 		"image without java.management": {everywhere: true, run: func(t *testing.T, w *world) {
 			noStreams(t, w, image(t, "without-management"))
 		}},
@@ -56,4 +60,48 @@ func withoutHTTPServer(t *testing.T, w *world, java jvm, version string) {
 	p.stop(t)
 	p.checkFindings(t, "NoHttpServer")
 	w.table.add(t, "Kafka Streams "+version, java, "bounded, but without a report", "NoHttpServer")
+}
+
+// eleven runs an application on the oldest Java that the agent is made for.
+func eleven(t *testing.T, w *world, java jvm) {
+	topic := w.topic(t)
+	app := w.plain(t, java, newest, topic, nil)
+	app.plan = newPlan(t, goodPlan()).path
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	w.table.add(t, "Kafka Streams "+newest+", plain class path", java, "bounded", "")
+}
+
+// lastFor8 is a release of Kafka Streams that still runs on Java 8.
+const lastFor8 = "3.9.1"
+
+// eightIgnores runs an application on Java 8, which does not know JDK_JAVA_OPTIONS: the agent is not there.
+func eightIgnores(t *testing.T, w *world) {
+	java := oldJava(t, 8)
+	java.jdkJavaOptions = true
+	topic := w.topic(t)
+	app := w.plain(t, java, lastFor8, topic, nil)
+	app.plan = newPlan(t, goodPlan()).path
+	p := w.started(t, topic, app)
+	p.ask(t, "thread")
+	p.checkCapacities(t, fmt.Sprintf("capacities %d", shippedCache))
+	if listening(t, p.port) {
+		t.Error("somebody listens at the agent's port")
+	}
+	p.stop(t)
+	w.table.add(t, "Kafka Streams "+lastFor8+", plain class path", java, "not harmed: it does not read JDK_JAVA_OPTIONS, and runs as shipped", "")
+}
+
+// eightTold shows why the operator takes JAVA_TOOL_OPTIONS only where the spec asks for it.
+func eightTold(t *testing.T, w *world) {
+	java := oldJava(t, 8)
+	topic := w.topic(t)
+	app := w.plain(t, java, lastFor8, topic, nil)
+	app.plan, app.agent = newPlan(t, goodPlan()).path, w.agent
+	p := start(t, app)
+	p.wait(t)
+	if p.err == nil || !strings.Contains(p.out.all(), "UnsupportedClassVersionError") {
+		t.Errorf("Java 8 with the agent ended with %v, want UnsupportedClassVersionError", p.err)
+	}
+	w.table.add(t, "Kafka Streams "+lastFor8+", JAVA_TOOL_OPTIONS", java,
+		"does not start: the operator uses this variable only where the spec says so, and stops injecting by itself", "")
 }

@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -18,8 +17,6 @@ import (
 type table struct {
 	mu   sync.Mutex
 	rows []row
-	// notes are sections with figures, by title.
-	notes map[string]string
 }
 
 type row struct{ application, jvm, result, remark string }
@@ -35,25 +32,36 @@ func (t *table) add(tb testing.TB, application string, java jvm, result, remark 
 	t.rows = append(t.rows, row{application, fmt.Sprintf("%s (%s)", java.name, java.version), result, remark})
 }
 
-// note adds a section.
-func (t *table) note(title, text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.notes == nil {
-		t.notes = map[string]string{}
-	}
-	t.notes[title] = text
-}
+const preface = `<!-- Written by make compatibility: change test/agent/table_test.go, not this page. -->
 
-const preface = `<!-- Written by make compatibility. -->
 # What the agent was tried with
+
+Each row is a real application in a real JVM, on a real broker, with the agent's jar as the operator mounts it. Nothing is played. The
+application reads a topic into a key-value store and a window store. In a row that says *bounded*
+
+- it has processed its records, has had a stream thread added and removed, and was closed and opened again, so that all its stores were opened
+  at least twice;
+- the report says that the bounds are in force, who set which setting, and which tasks and stores there are;
+- RocksDB's own metrics, which the application reads by itself, say that every store has a cache of the planned capacity, and its consumers
+  were really made with the planned settings. To read them it evaluates all its metrics and all its MBeans, as exporters do;
+- it has ended in order, with no exception in its output.
+
+*Not harmed* means: the same as without the agent. The last column has the reasons of the agent's findings, which are in the report and on
+standard error.
+
+` + "`make test`" + ` runs the rows that cover every class of hazard: the oldest and the newest Kafka Streams on both JDKs, both frameworks, own setters, class
+loaders, another agent, images that lack a module, no Kafka Streams, broken plans, rebalances without end. ` + "`make compatibility`" + ` runs all,
+and writes this page; it needs a JDK 17, a JDK 25, and a machine with Debian's archive, from whose unstable release come Java 8 and 11.
+
+Not tried, since it could not be had: Eclipse OpenJ9. A native image has no agent at all: it runs as shipped, and no report ever says that it is
+bounded, so its limit never goes below the template's.
 `
 
 // text is the page.
 func (t *table) text() string {
 	var page strings.Builder
 	page.WriteString(preface)
-	fmt.Fprint(&page, "\n| application | JVM | result | remark |\n|---|---|---|---|\n")
+	fmt.Fprint(&page, "\n| application | JVM | result | findings and remarks |\n|---|---|---|---|\n")
 	slices.SortFunc(t.rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.application, b.application), strings.Compare(a.jvm, b.jvm), strings.Compare(a.remark, b.remark))
 	})
@@ -63,17 +71,10 @@ func (t *table) text() string {
 	return page.String()
 }
 
-// check writes the page, or compares its rows with those that were found.
-func (t *table) check(tb testing.TB, path string, write bool) {
+// write writes the page.
+func (t *table) write(tb testing.TB, path string) {
 	tb.Helper()
-	page := []byte(t.text())
-	if write {
-		if err := os.WriteFile(path, page, 0o644); err != nil { //nolint:gosec // a page of the documentation
-			tb.Fatal(err)
-		}
-		return
-	}
-	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, page) {
-		tb.Errorf("%s is not what was found (%v); make compatibility writes it", path, err)
+	if err := os.WriteFile(path, []byte(t.text()), 0o644); err != nil {
+		tb.Fatal(err)
 	}
 }

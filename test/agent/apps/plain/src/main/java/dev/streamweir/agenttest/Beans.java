@@ -4,7 +4,6 @@
 package dev.streamweir.agenttest;
 
 import java.lang.management.ManagementFactory;
-import java.lang.management.MemoryPoolMXBean;
 import java.util.List;
 import java.util.TreeSet;
 import javax.management.MBeanAttributeInfo;
@@ -42,16 +41,5 @@ final class Beans {
             throw new IllegalStateException(attributes + " attributes, " + metrics + " metrics");
         }
         return "capacities " + String.join(" ", capacities);
-    }
-
-    /** Committed metaspace in bytes, class space included; the names of live threads of the process. */
-    static String java() {
-        long metaspace = 0;
-        for (MemoryPoolMXBean pool : ManagementFactory.getMemoryPoolMXBeans()) {
-            if (pool.getName().equals("Metaspace")) {
-                metaspace = pool.getUsage().getCommitted();
-            }
-        }
-        return "metaspace " + metaspace;
     }
 }

@@ -40,6 +40,7 @@ public final class Loaders {
     private static String all(List<Function<String, String>> sessions, String command) {
         List<String> answers = new ArrayList<>();
         for (Function<String, String> session : sessions) {
+            Thread.currentThread().setContextClassLoader(session.getClass().getClassLoader());
             String answer = session.apply(command);
             if (answer.startsWith("error")) {
                 return answer;

@@ -79,10 +79,6 @@ public final class Session implements Function<String, String> {
                 return ConfigProbe.get(words[1]);
             case "churn":
                 return "on".equals(words[1]) ? startChurn(words[2]) : stopChurn();
-            case "rebalances":
-                return Integer.toString(rebalances.get());
-            case "java":
-                return Beans.java();
             case "stop":
                 stopChurn();
                 for (Client client : clients) {
