@@ -133,6 +133,7 @@ func TestEventsTellWhatWasDone(t *testing.T) {
 func TestConfigMapsThatAreNotTheOperatorsAreNotLookedAt(t *testing.T) {
 	w := newWorld(t)
 	w.enforced()
+	w.staysQuiet() // what was begun has ended
 	before := w.groups.passesBegun()
 	w.Expect(admin.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "of-the-user", Labels: map[string]string{"streamweir.dev/streamapp": "orders"}},

@@ -177,8 +177,9 @@ func (d *demo) startOperator(ctx context.Context) error {
 	}
 	log := &tail{}
 	d.background(ctx, "the operator", func(ctx context.Context) error {
+		// Without the agent: there are no JVMs in which it could run, and the group tells who runs what.
 		command := exec.CommandContext(ctx, d.operatorBinary,
-			"--kafka-clusters="+d.clustersFile(), "--health-probe-bind-address=0", "-v=2")
+			"--kafka-clusters="+d.clustersFile(), "--inject-agent=false", "--health-probe-bind-address=0", "-v=2")
 		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 		command.Stdout, command.Stderr = log, log
 		// A process group of its own: an interrupt at the terminal reaches the demo alone, which ends the operator.
