@@ -186,7 +186,7 @@ func TestSlopeIsInBytesAnHourAfterSettling(t *testing.T) {
 
 func TestStallsAreTheLongestTimeWithoutProgressInAPhase(t *testing.T) {
 	s := newStalls()
-	tell := func(name string, at, processed int64) { s.note(name, &figures{At: at, Processed: processed}) }
+	tell := func(name string, at, processed int64) { s.note(name, &figures{At: at, Processed: processed, State: "RUNNING"}) }
 	s.enter("one", 0)
 	tell("a", 100, 1)
 	tell("a", 200, 2)
@@ -205,5 +205,22 @@ func TestStallsAreTheLongestTimeWithoutProgressInAPhase(t *testing.T) {
 	}
 	if got := s.in("three"); got != 0 {
 		t.Errorf("a phase that was not: %d ms", got)
+	}
+}
+
+func TestAStallWithARebalanceInItCountsApart(t *testing.T) {
+	s := newStalls()
+	s.enter("one", 0)
+	for _, f := range []figures{
+		{At: 100, Processed: 1, State: "RUNNING"}, {At: 200, Processed: 1, State: "RUNNING"}, {At: 300, Processed: 1, State: "REBALANCING"},
+		{At: 900, Processed: 1, State: "RUNNING"}, {At: 1000, Processed: 2, State: "RUNNING"}, {At: 1300, Processed: 3, State: "RUNNING"},
+	} {
+		s.note("a", &f)
+	}
+	if got := s.in(inRebalance); got != 900 {
+		t.Errorf("in the rebalance: %d ms, want 900", got)
+	}
+	if got := s.in("one"); got != 300 {
+		t.Errorf("outside: %d ms, want 300", got)
 	}
 }

@@ -5,17 +5,28 @@ package main
 
 import "sync"
 
-// stalls finds the longest time in which an instance made no progress, by phase. It is fed with what the instances tell ten times a
-// second: one that is frozen tells nothing, which shows in the time of its next figures.
+// stalls finds the longest time in which an instance made no progress, by phase, and apart from that the longest one with a rebalance in
+// it. It is fed with what the instances tell ten times a second: one that is frozen tells nothing, which shows in the time of its next
+// figures.
 type stalls struct {
 	mu    sync.Mutex
 	phase string
 	began int64 // of the phase, in ms
-	last  map[string]figures
+	last  map[string]progress
 	worst map[string]int64
 }
 
-func newStalls() *stalls { return &stalls{last: map[string]figures{}, worst: map[string]int64{}} }
+// progress is when an instance processed something last.
+type progress struct {
+	at, processed int64
+	// rebalanced says that it was not RUNNING since then.
+	rebalanced bool
+}
+
+// inRebalance stands for the stalls with a rebalance in them, whatever the phase.
+const inRebalance = "rebalance"
+
+func newStalls() *stalls { return &stalls{last: map[string]progress{}, worst: map[string]int64{}} }
 
 // enter begins a phase at a time in ms. What began before counts from there.
 func (s *stalls) enter(phase string, at int64) {
@@ -29,15 +40,21 @@ func (s *stalls) note(name string, f *figures) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last, known := s.last[name]
-	if !known || f.Processed != last.Processed {
-		s.last[name] = *f
-	}
+	last.rebalanced = last.rebalanced || f.State != "RUNNING"
 	if known {
-		s.worst[s.phase] = max(s.worst[s.phase], f.At-max(last.At, s.began))
+		phase := s.phase
+		if last.rebalanced {
+			phase = inRebalance
+		}
+		s.worst[phase] = max(s.worst[phase], f.At-max(last.at, s.began))
 	}
+	if !known || f.Processed != last.processed {
+		last = progress{at: f.At, processed: f.Processed, rebalanced: f.State != "RUNNING"}
+	}
+	s.last[name] = last
 }
 
-// in is the longest stall of a phase in ms.
+// in is the longest stall of a phase, or inRebalance, in ms.
 func (s *stalls) in(phase string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,17 +16,17 @@ func cascadeTable(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"", "OOM-killed", "watched", "all tasks after", "longest stall in the rebalance", "after it", "anonymous, peak of a survivor",
+	t := table{head: []string{"", "OOM-killed", "watched", "all tasks after", "longest stall with a rebalance in it", "without", "anonymous, peak of a survivor",
 		"least page cache", "records/s before", "after"}}
 	var events strings.Builder
 	for i := range all {
 		r := &all[i]
-		rebalance, after := "never", ""
+		rebalance := "never"
 		if r.Rebalance > 0 {
-			rebalance, after = fmt.Sprintf("%d s", r.Rebalance), fmt.Sprintf("%.1f s", float64(r.Stall)/1000)
+			rebalance = fmt.Sprintf("%d s", r.Rebalance)
 		}
 		t.add(r.Mode, fmt.Sprintf("%d of %d", r.OOMKilled, r.Instances), fmt.Sprintf("%d s", r.Watched), rebalance,
-			fmt.Sprintf("%.1f s", float64(r.StallRebalance)/1000), after, mib(r.Anon)+" of "+mib(r.Limit), mib(r.LeastFile),
+			fmt.Sprintf("%.1f s", float64(r.StallRebalance)/1000), fmt.Sprintf("%.1f s", float64(r.Stall)/1000), mib(r.Anon)+" of "+mib(r.Limit), mib(r.LeastFile),
 			fmt.Sprintf("%.0f", r.Before), fmt.Sprintf("%.0f", r.After))
 		fmt.Fprintf(&events, "\n%s, seconds from the loss on:\n\n", strings.ToUpper(r.Mode[:1])+r.Mode[1:])
 		for _, e := range r.Events {
