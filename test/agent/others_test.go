@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"streamweir.dev/streamweir/assignment"
-	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
 // others are applications that do not have a JVM to themselves: other agents, or several KafkaStreams objects.
@@ -59,7 +58,7 @@ func prometheus(t *testing.T, w *world) {
 	app.plan = newPlan(t, goodPlan()).path
 	app.before = []string{fmt.Sprintf("-javaagent:%s=%d:%s", filepath.Join(w.built, "agents", "jmx_prometheus_javaagent.jar"), port, rules)}
 	p := w.started(t, topic, app)
-	kafkatest.Eventually(t, "Prometheus' agent serves the metrics of RocksDB", func(ctx context.Context) error {
+	wait(t, "Prometheus' agent serves the metrics of RocksDB", func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
 		if err != nil {
 			return err

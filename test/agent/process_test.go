@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// patience bounds one command of an application; generous, since tests share the machine's cores.
-const patience = 2 * time.Minute
+// patience bounds one command of an application, and each wait for a report; generous, since tests share the machine's cores.
+const patience = 5 * time.Minute
 
 // program is a Java process to be.
 type program struct {

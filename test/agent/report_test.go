@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,9 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"streamweir.dev/streamweir/assignment"
-	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
 // podUID is the UID of the pod that the processes are told to be in.
@@ -65,18 +66,28 @@ func (p *process) eventually(tb testing.TB, what string, check func(assignment.R
 	return found
 }
 
-// wait calls check until it returns nil, as kafkatest.Eventually does, and shows the last error that was not the end of the wait.
+// wait calls check every tenth of a second until it returns nil, and fails the test with its last error if that takes longer than patience.
 func wait(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(patience / 3000)
+	defer tick.Stop()
 	var last error
-	kafkatest.Eventually(tb, what, func(ctx context.Context) error {
+	for {
 		err := check(ctx)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errors.Join(err, last)
+		if err == nil {
+			return
 		}
-		last = err
-		return err
-	})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			last = err // what comes when the time is over says less
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("%s: not so after %s: %v", what, patience, cmp.Or(last, err))
+		case <-tick.C:
+		}
+	}
 }
 
 // text is a report for people.

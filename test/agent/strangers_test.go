@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"streamweir.dev/streamweir/assignment"
-	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
 // shippedCache is the block cache that Kafka Streams gives to a store (RocksDBStore.BLOCK_CACHE_SIZE).
@@ -71,7 +70,7 @@ func noStreams(t *testing.T, w *world, java jvm) {
 			jvm: java, agent: w.agent, plan: plan,
 			options: []string{"-cp", filepath.Join(w.built, "classes")}, run: []string{"dev.streamweir.agenttest.Hello"},
 		})
-		kafkatest.Eventually(t, "the program prints", func(context.Context) error {
+		wait(t, "the program prints", func(context.Context) error {
 			if !strings.Contains(p.out.all(), "properties [") {
 				return errors.New(p.out.all())
 			}
