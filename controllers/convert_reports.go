@@ -59,7 +59,7 @@ func (o *observation) reportedVersion() (memplan.Fact[memplan.Version], bool) {
 // applyReports takes what the processes say of themselves.
 func applyReports(w *memplan.Workload, obs *observation) {
 	if measured := obs.measured.AverageRecord; measured != nil {
-		w.Records.Average = believed(w.Records.Average, measured, obs.measured.Warm)
+		w.Records.Average = believed(w.Records.Average, measured, obs.measured.Age)
 	}
 	report := obs.reports.newest()
 	if report == nil {
@@ -119,8 +119,8 @@ func applyReportedJVM(jvm *memplan.JVM, obs *observation) {
 	if report := obs.reports.newest(); report != nil && report.JVM.Version > 0 {
 		jvm.Version = memplan.Known(report.JVM.Version, memplan.Measured)
 	}
-	jvm.Metaspace = believed(jvm.Metaspace, obs.measured.Metaspace, obs.measured.Warm)
-	jvm.CodeCache = believed(jvm.CodeCache, obs.measured.CodeCache, obs.measured.Warm)
+	jvm.Metaspace = believed(jvm.Metaspace, obs.measured.Metaspace, obs.measured.Age)
+	jvm.CodeCache = believed(jvm.CodeCache, obs.measured.CodeCache, obs.measured.Age)
 }
 
 // growth is the part by which a region that is smaller than assumed may still grow: paths that a warm process has not run yet. A choice.
@@ -128,7 +128,7 @@ const growthNum, growthDen = 5, 4
 
 // believed is what counts of a region of which something was measured. More than assumed counts at once, and as it is; less only from a
 // warm process, and with a part for growth.
-func believed(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, warm *bool) memplan.Fact[memplan.Bytes] {
+func believed(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, age v1alpha1.ProcessAge) memplan.Fact[memplan.Bytes] {
 	if measured == nil || assumed.From == memplan.App {
 		return assumed
 	}
@@ -136,7 +136,7 @@ func believed(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, 
 	switch {
 	case value >= assumed.Value:
 		return memplan.Known(value, memplan.Measured)
-	case warm != nil && *warm:
+	case age == v1alpha1.ProcessWarm:
 		return memplan.Known(min(assumed.Value, value.Scale(growthNum, growthDen)), memplan.Measured)
 	}
 	return assumed
@@ -159,7 +159,7 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 		return measured
 	}
 	if measured.ImageID != newest {
-		measured = v1alpha1.MeasuredRegions{ImageID: newest}
+		measured = v1alpha1.MeasuredRegions{ImageID: newest, Age: v1alpha1.ProcessYoung}
 	}
 	for i := range obs.pods {
 		p := &obs.pods[i]
@@ -178,7 +178,7 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 			}
 		}
 		if obs.now.Sub(time.UnixMilli(report.Started)) >= warmAfter {
-			measured.Warm = new(true)
+			measured.Age = v1alpha1.ProcessWarm
 		}
 	}
 	return measured

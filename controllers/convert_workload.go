@@ -40,7 +40,7 @@ func workloadOf(obs *observation) (memplan.Workload, []string) {
 	if c := obs.container; c != nil {
 		w.StateDir = memplan.StateDir{InMemory: c.stateInMemory, Persistent: c.statePersistent}
 	}
-	w.Application.LiveSet = believed(w.Application.LiveSet, obs.measured.ApplicationHeap, obs.measured.Warm)
+	w.Application.LiveSet = believed(w.Application.LiveSet, obs.measured.ApplicationHeap, obs.measured.Age)
 	if q := obs.app.Spec.JVM.ApplicationHeap; q != nil {
 		w.Application.LiveSet = specBytes(q)
 	}

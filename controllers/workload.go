@@ -204,7 +204,8 @@ func hidesPlan(mountPath string) bool {
 // takesPlanVolume tells whether a volume of the template has the name of the plan's volume, and is another.
 func takesPlanVolume(volumes []corev1.Volume) bool {
 	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
-		return (v.Name == v1alpha1.PlanVolume || v.Name == v1alpha1.AgentVolume) && (v.ConfigMap == nil || !strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix))
+		ours := v.ConfigMap != nil && strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix)
+		return (v.Name == v1alpha1.PlanVolume || v.Name == v1alpha1.AgentVolume) && !ours
 	})
 }
 

@@ -375,10 +375,22 @@ type MeasuredRegions struct {
 	// +optional
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
 
-	// warm: the figures come from a process that has run for long enough to be believed where they are below what is assumed.
+	// age of the oldest process that has reported. The figures of a Warm one are believed where they are below what is assumed.
 	// +optional
-	Warm *bool `json:"warm,omitempty"`
+	Age ProcessAge `json:"age,omitempty"`
 }
+
+// ProcessAge says for how long a process has run.
+// +kubebuilder:validation:Enum=Young;Warm
+type ProcessAge string
+
+const (
+	// ProcessYoung: for less than an hour. Its code is not compiled yet, and not all its classes are loaded.
+	ProcessYoung ProcessAge = "Young"
+
+	// ProcessWarm: for an hour or more.
+	ProcessWarm ProcessAge = "Warm"
+)
 
 // ResizeOutcome tells how a resize of a running pod ended.
 // +kubebuilder:validation:Enum=None;Applied;InProgress;Deferred;Infeasible;Refused;Error

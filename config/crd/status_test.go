@@ -31,7 +31,7 @@ func fullStatus() v1alpha1.StreamAppStatus {
 		PodsMissingSinceTime: &metav1.Time{}, Tasks: new(int32(10000)), Limit: amount, Need: amount, Expected: amount,
 		Survives: new(int32(2)), PlanGeneration: strings.Repeat("0", 64), Heap: amount, PodsNotListed: new(int32(450)),
 		BoundedPods: new(int32(450)), Measured: v1alpha1.MeasuredRegions{
-			ImageID: imageID(0), Metaspace: amount, CodeCache: amount, ApplicationHeap: amount, AverageRecord: amount, Warm: new(true),
+			ImageID: imageID(0), Metaspace: amount, CodeCache: amount, ApplicationHeap: amount, AverageRecord: amount, Age: v1alpha1.ProcessWarm,
 		},
 	}
 	for i := range v1alpha1.MaxImages {

@@ -132,6 +132,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.streamweir.streamweir.api.v1alpha1.MeasuredRegions
   map:
     fields:
+    - name: age
+      type:
+        namedType: dev.streamweir.streamweir.api.v1alpha1.ProcessAge
     - name: applicationHeap
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -147,9 +150,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: metaspace
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
-    - name: warm
-      type:
-        scalar: boolean
 - name: dev.streamweir.streamweir.api.v1alpha1.MemorySpec
   map:
     fields:
@@ -270,6 +270,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
 - name: dev.streamweir.streamweir.api.v1alpha1.Pool
+  scalar: string
+- name: dev.streamweir.streamweir.api.v1alpha1.ProcessAge
   scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.ProcessingGuarantee
   scalar: string

@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	resource "k8s.io/apimachinery/pkg/api/resource"
+	apiv1alpha1 "streamweir.dev/streamweir/api/v1alpha1"
 )
 
 // MeasuredRegionsApplyConfiguration represents a declarative configuration of the MeasuredRegions type for use
@@ -24,8 +25,8 @@ type MeasuredRegionsApplyConfiguration struct {
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
 	// averageRecord is the average size of the records that were written.
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
-	// warm: the figures come from a process that has run for long enough to be believed where they are below what is assumed.
-	Warm *bool `json:"warm,omitempty"`
+	// age of the oldest process that has reported. The figures of a Warm one are believed where they are below what is assumed.
+	Age *apiv1alpha1.ProcessAge `json:"age,omitempty"`
 }
 
 // MeasuredRegionsApplyConfiguration constructs a declarative configuration of the MeasuredRegions type for use with
@@ -74,10 +75,10 @@ func (b *MeasuredRegionsApplyConfiguration) WithAverageRecord(value resource.Qua
 	return b
 }
 
-// WithWarm sets the Warm field in the declarative configuration to the given value
+// WithAge sets the Age field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Warm field is set to the value of the last call.
-func (b *MeasuredRegionsApplyConfiguration) WithWarm(value bool) *MeasuredRegionsApplyConfiguration {
-	b.Warm = &value
+// If called multiple times, the Age field is set to the value of the last call.
+func (b *MeasuredRegionsApplyConfiguration) WithAge(value apiv1alpha1.ProcessAge) *MeasuredRegionsApplyConfiguration {
+	b.Age = &value
 	return b
 }
