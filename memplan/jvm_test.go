@@ -230,13 +230,13 @@ func TestProcessLines(t *testing.T) {
 	stack := func(w *Workload) { w.JVM.ThreadStack = Known(128*KiB, App) }
 	bigStack := func(w *Workload) { w.JVM.ThreadStack = Known(2*MiB, App) }
 	runLineCases(t, map[string]lineCase{
-		"metaspace as assumed":                {w: keyValueApp(8), load: load, region: RegionMetaspace, want: 120 * MiB, wantExpected: 60 * MiB, wantFrom: Assumed},
-		"metaspace as measured":               {w: with(keyValueApp(8), measured), load: load, region: RegionMetaspace, want: 83 * MiB, wantExpected: 83 * MiB, wantFrom: Measured},
-		"code cache as assumed":               {w: keyValueApp(8), load: load, region: RegionCodeCache, want: 100 * MiB, wantExpected: 40 * MiB, wantFrom: Assumed},
+		"metaspace as assumed":                {w: keyValueApp(8), load: load, region: RegionMetaspace, want: 120 * MiB, wantExpected: 48 * MiB, wantFrom: Assumed},
+		"metaspace as measured, and symbols":  {w: with(keyValueApp(8), measured), load: load, region: RegionMetaspace, want: 103 * MiB, wantExpected: 103 * MiB, wantFrom: Measured},
+		"code cache as assumed":               {w: keyValueApp(8), load: load, region: RegionCodeCache, want: 100 * MiB, wantExpected: 24 * MiB, wantFrom: Assumed},
 		"four Java threads a stream thread":   {w: keyValueApp(8), load: load, region: RegionThreadStacks, want: 36 * 256 * KiB, wantExpected: 36 * 64 * KiB, wantFrom: Assumed},
 		"stacks that are small":               {w: with(keyValueApp(8), stack), load: load, region: RegionThreadStacks, want: 36 * 128 * KiB, wantFrom: App},
 		"stacks are not touched to their end": {w: with(keyValueApp(8), bigStack), load: load, region: RegionThreadStacks, want: 36 * 256 * KiB, wantFrom: Assumed},
-		"JIT arenas":                          {w: keyValueApp(8), load: load, region: RegionCompiler, want: 32 * MiB, wantExpected: 12 * MiB, wantFrom: Assumed},
+		"JIT arenas":                          {w: keyValueApp(8), load: load, region: RegionCompiler, want: 32 * MiB, wantExpected: 20 * MiB, wantFrom: Assumed},
 		"page tables":                         {w: keyValueApp(8), load: load, region: RegionKernel, want: 8 * MiB, wantFrom: Derived},
 		"page cache: 5 % of a large limit":    {w: keyValueApp(8), load: load, region: RegionPageCache, want: 214_748_365, wantFrom: Assumed},
 	})

@@ -127,10 +127,15 @@ func (p *planner) uncommitted() {
 	}
 	half := limit.Value.Scale(1, 2)
 	average := max(p.w.Records.Average.Value, 1)
-	heap := half.Scale(int64(average.Add(uncommittedOverhead)), int64(average))
-	p.add(Line{Region: RegionUncommittedHeap, Pool: Heap, Name: "uncommitted writes", Bound: heap, Expected: heap, From: limit.From,
+	expected := half
+	if p.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
+		polled := int64(p.load.Threads) * int64(clampCount(clients.Main.MaxPollRecords.Value))
+		expected = min(half, average.Mul(polled))
+	}
+	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
+	p.add(Line{Region: RegionUncommittedHeap, Pool: Heap, Name: "uncommitted writes", Bound: onHeap(half), Expected: onHeap(expected), From: limit.From,
 		Why: "half of statestore.uncommitted.max.bytes, with 150 B an entry"})
-	p.add(Line{Region: RegionUncommittedNative, Pool: Native, Name: "uncommitted write batches", Bound: half, Expected: half, From: limit.From,
+	p.add(Line{Region: RegionUncommittedNative, Pool: Native, Name: "uncommitted write batches", Bound: half, Expected: expected, From: limit.From,
 		Why: "half of statestore.uncommitted.max.bytes"})
 }
 

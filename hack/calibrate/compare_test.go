@@ -186,7 +186,9 @@ func TestSlopeIsInBytesAnHourAfterSettling(t *testing.T) {
 
 func TestStallsAreTheLongestTimeWithoutProgressInAPhase(t *testing.T) {
 	s := newStalls()
-	tell := func(name string, at, processed int64) { s.note(name, &figures{At: at, Processed: processed, State: "RUNNING"}) }
+	tell := func(name string, at, processed int64) {
+		s.note(name, &figures{At: at, Processed: processed, State: "RUNNING"})
+	}
 	s.enter("one", 0)
 	tell("a", 100, 1)
 	tell("a", 200, 2)

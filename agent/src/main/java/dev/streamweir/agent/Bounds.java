@@ -5,13 +5,13 @@ package dev.streamweir.agent;
 
 /**
  * How much native memory RocksDB may take in this process. All amounts are bytes. The rule is that of memplan/bounded.go: a cache with
- * memtables in it takes 1.5 times its capacity (1.30 x cache + 0.5 x write buffer manager, which has two fifths of the cache).
+ * memtables in it takes 1.5 times its capacity (1.30 x cache + 0.5 x write buffer manager, which has two fifths of the cache), and 32 MiB.
  */
 final class Bounds {
     private static final long MIB = 1L << 20;
 
-    /** The process beside heap and stores: memplan.Bootstrap's lines for metaspace, code, JIT, stacks, sockets and kernel. */
-    private static final long PROCESS = 268 * MIB;
+    /** The process beside heap and stores: memplan.Bootstrap's lines for metaspace, code, JIT, stacks, sockets and kernel, and 32 MiB of RocksDB. */
+    private static final long PROCESS = 300 * MIB;
     /** The page cache without which a JVM stalls: memplan's default policy. */
     private static final long PAGE_CACHE = 48 * MIB;
     /** From here on the JVM chooses G1 (os::is_server_class_machine). */
