@@ -18,7 +18,7 @@ const (
 	// throughputPairs run in turn, as shipped and bounded.
 	throughputPairs = 5
 	// throughputUpdates are processed in each measurement.
-	throughputUpdates = 150_000
+	throughputUpdates = 100_000
 	// throughputRoom is what a cgroup leaves for page cache: its limit is the anonymous and kernel memory that was measured before, and this.
 	throughputRoom = 256 * memplan.MiB
 	// throughputAim is the least ratio where the hot set is at most half the cache.
