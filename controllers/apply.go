@@ -43,6 +43,9 @@ func (r *StreamAppReconciler) apply(ctx context.Context, obs *observation, want 
 	done := &applied{refused: map[string]refusal{}}
 	if want.held.found() {
 		r.rememberRefusals(obs, done)
+		if want.injection != nil {
+			return done, r.applyInjection(ctx, obs, want)
+		}
 		return done, nil
 	}
 	if want.injection == nil {

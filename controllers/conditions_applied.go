@@ -23,14 +23,14 @@ func judgeApplied(obs *observation, want *desired, done *applied) verdict {
 		return no(v1alpha1.ReasonNotObserved, "there is nothing to apply to")
 	case effectiveMode(obs.app) != v1alpha1.ModeEnforce:
 		return no(v1alpha1.ReasonObserveMode, "the mode is Observe: nothing is applied")
+	case obs.stopped().found():
+		return obs.stopped().verdict()
 	case want.held.found():
 		return no(want.held.reason, "nothing was changed: %s", want.held.message)
 	case done.failed != nil:
 		return no(v1alpha1.ReasonWriteFailed, "%s", done.failed)
 	case want.blocked.found():
 		return want.blocked.verdict()
-	case obs.stopped().found():
-		return obs.stopped().verdict()
 	case done.agent.found():
 		return done.agent.verdict()
 	case want.withdrawn != "":

@@ -65,6 +65,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		return want
 	}
 	if want.held = holds(obs, p, want); want.held.found() {
+		want.stopImages(obs)
 		return want
 	}
 	want.chooseResizes(resizesWanted(obs, p, walls, settling(obs, lost)))
@@ -85,6 +86,16 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	want.wantInjection(obs, walls)
 	want.chooseTouches(obs)
 	return want
+}
+
+// stopImages changes nothing of an injection but the images that it leaves alone: that one does not start is known, whatever is not.
+func (want *desired) stopImages(obs *observation) {
+	excepted := obs.exceptedImages()
+	if obs.injection == nil || slices.Equal(obs.injection.Spec.ExceptImages, excepted) {
+		return
+	}
+	want.injection, want.withdrawn = obs.injection.Spec.DeepCopy(), obs.injection.Annotations[annotationWithdrawn]
+	want.injection.ExceptImages = excepted
 }
 
 // chooseLimit says what a new pod gets. While pods come back it stays as it is, unless what runs already needs more.
