@@ -16,7 +16,7 @@ func (p *planner) producers() {
 	batches := p.openBatches(count)
 	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
 	p.add(line)
-	p.compression(batches)
+	p.compression(batches, min(batches, p.writtenPartitions(1)))
 	p.splitBatches(count)
 }
 
@@ -46,14 +46,18 @@ func (p *planner) writtenPartitions(producers int64) int64 {
 	return int64(written)
 }
 
-// compression adds what the codec holds for each open batch. buffer.memory does not bound it.
-func (p *planner) compression(batches int64) {
+// compression adds what the codec holds for each open batch. buffer.memory does not bound it. Any producer may write to any partition, but
+// records go by their keys, so that at one time each partition has a batch open in one of them (docs/calibration.md): that is likely.
+func (p *planner) compression(batches, likely int64) {
 	cfg := &p.w.Clients.Producer
 	heap, native := p.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
-	p.add(product(RegionCompressionHeap, Heap, "compression buffers", batches, heap, from, "open batches x the codec's buffers"))
-	p.add(product(RegionCompressionNative, Native, "compression contexts", batches, native, from,
-		"open batches x the codec's native state; no Kafka config bounds it"))
+	buffers := product(RegionCompressionHeap, Heap, "compression buffers", batches, heap, from, "open batches x the codec's buffers")
+	contexts := product(RegionCompressionNative, Native, "compression contexts", batches, native, from,
+		"open batches x the codec's native state; no Kafka config bounds it")
+	buffers.Expected, contexts.Expected = heap.Mul(likely), native.Mul(likely)
+	p.add(buffers)
+	p.add(contexts)
 	if cfg.Compression.Value == Zstd {
 		inputs := p.worstActive(inputPartitions)
 		line := product(RegionDecompression, Native, "decompression contexts", inputs, zstdDecompression, cfg.Compression.From,
