@@ -8,7 +8,6 @@
 package agent
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,8 +19,8 @@ import (
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
-// full says that all cases are to run, not only those that cover every class of hazard.
-var full = os.Getenv("STREAMWEIR_COMPATIBILITY") == "full"
+// results is a folder where the results of all cases are to be kept. If it is set all cases run, but not those whose result is there already.
+var results = os.Getenv("STREAMWEIR_COMPATIBILITY")
 
 // world is what all cases share.
 type world struct {
@@ -51,15 +50,30 @@ func TestAgent(t *testing.T) {
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-			if s := scenarios[name]; s.everywhere || full {
+			if s := scenarios[name]; s.everywhere || results != "" {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					s.run(t, w)
+					w.run(t, s)
 				})
 			}
 		}
 	})
-	if everything := flag.Lookup("test.run").Value.String() == ""; full && everything && !t.Failed() {
+	if results != "" && len(w.table.rows) == len(scenarios) && !t.Failed() {
 		w.table.write(t, filepath.Join("..", "..", "docs", "compatibility.md"))
+	}
+}
+
+// run runs a scenario, unless its result is known.
+func (w *world) run(t *testing.T, s scenario) {
+	if results == "" {
+		s.run(t, w)
+		return
+	}
+	if w.table.take(t, results) {
+		return
+	}
+	s.run(t, w)
+	if !t.Failed() {
+		w.table.keep(t, results)
 	}
 }

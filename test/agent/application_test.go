@@ -54,7 +54,7 @@ func (w *world) topicOf(t *testing.T, name string) string {
 }
 
 // id is the test's name as Kafka takes it for a topic.
-func id(t *testing.T) string {
+func id(t testing.TB) string {
 	return topicName(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
 }
 

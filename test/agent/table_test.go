@@ -5,8 +5,11 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,12 +19,12 @@ import (
 // table is what was run and what came out.
 type table struct {
 	mu   sync.Mutex
-	rows []row
+	rows map[string][]row // by the scenario
 }
 
-type row struct{ application, jvm, result, remark string }
+type row struct{ Application, JVM, Result, Remark string }
 
-// add adds a row, if the test has not failed.
+// add adds a row of a scenario, if it has not failed.
 func (t *table) add(tb testing.TB, application string, java jvm, result, remark string) {
 	tb.Helper()
 	if tb.Failed() {
@@ -29,7 +32,44 @@ func (t *table) add(tb testing.TB, application string, java jvm, result, remark 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows = append(t.rows, row{application, fmt.Sprintf("%s (%s)", java.name, java.version), result, remark})
+	if t.rows == nil {
+		t.rows = map[string][]row{}
+	}
+	t.rows[tb.Name()] = append(t.rows[tb.Name()], row{application, fmt.Sprintf("%s (%s)", java.name, java.version), result, remark})
+}
+
+// keep writes the rows of a scenario that has passed into a folder, where take finds them.
+func (t *table) keep(tb testing.TB, folder string) {
+	tb.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	content, err := json.Marshal(t.rows[tb.Name()])
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, id(tb)+".json"), content, 0o600)
+	}
+	if err != nil {
+		tb.Errorf("keep the result: %v", err)
+	}
+}
+
+// take reads the rows of a scenario that has passed before. It says whether there are any.
+func (t *table) take(tb testing.TB, folder string) bool {
+	tb.Helper()
+	content, err := os.ReadFile(filepath.Join(folder, id(tb)+".json"))
+	if err != nil {
+		return false
+	}
+	var rows []row
+	if err := json.Unmarshal(content, &rows); err != nil {
+		tb.Fatalf("a kept result: %v", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows == nil {
+		t.rows = map[string][]row{}
+	}
+	t.rows[tb.Name()] = rows
+	return true
 }
 
 const preface = `<!-- Written by make compatibility: change test/agent/table_test.go, not this page. -->
@@ -62,11 +102,12 @@ func (t *table) text() string {
 	var page strings.Builder
 	page.WriteString(preface)
 	fmt.Fprint(&page, "\n| application | JVM | result | findings and remarks |\n|---|---|---|---|\n")
-	slices.SortFunc(t.rows, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.application, b.application), strings.Compare(a.jvm, b.jvm), strings.Compare(a.remark, b.remark))
+	rows := slices.Concat(slices.Collect(maps.Values(t.rows))...)
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.Application, b.Application), strings.Compare(a.JVM, b.JVM), strings.Compare(a.Remark, b.Remark))
 	})
-	for _, r := range t.rows {
-		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", r.application, r.jvm, r.result, r.remark)
+	for _, r := range rows {
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", r.Application, r.JVM, r.Result, r.Remark)
 	}
 	return page.String()
 }

@@ -13,7 +13,7 @@ import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThr
 /** One KafkaStreams object that can be closed and opened again. */
 public class Client {
     private static final Duration CLOSE = Duration.ofSeconds(30);
-    private static final long PATIENCE_MS = 90_000;
+    private static final long PATIENCE_MS = 280_000;
     private static final long POLL_MS = 20;
 
     private final AtomicLong records = new AtomicLong();
