@@ -110,6 +110,7 @@ func (q *Question) observe(ctx context.Context) (*observation, error) {
 	if err := checkFound(obs); err != nil {
 		return nil, err
 	}
+	obs.recall()
 	if q.Group != nil {
 		obs.group.asked, obs.group.latest.Group = true, q.Change.groupOf(q.Group)
 		obs.matchGroup()
@@ -135,6 +136,14 @@ func (q *Question) observe(ctx context.Context) (*observation, error) {
 	var err error
 	obs.topology, err = describeTopology(app, q.Topology, q.Partitions, q.Change.Partitions)
 	return obs, err
+}
+
+// recall takes what the operator has learned from the pods' agents, which nobody else asks.
+func (o *observation) recall() {
+	o.images, o.measured = o.app.Status.Images, o.app.Status.Measured
+	if o.injection != nil {
+		o.agentName = o.injection.Spec.AgentConfigMap
+	}
 }
 
 // checkFound says which object is not there.

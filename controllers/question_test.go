@@ -256,3 +256,21 @@ func TestAStatusIsAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAnswerKnowsWhatTheAgentsHaveShown: as the operator does, from what it has written down.
+func TestAnAnswerKnowsWhatTheAgentsHaveShown(t *testing.T) {
+	shown := func(states ...v1alpha1.ImageStatus) change[Question] {
+		return func(q *Question) {
+			q.App.Status.Images = states
+			injection := &v1alpha1.PodInjection{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: testApp}}
+			injection.Spec.AgentConfigMap = testAgentMap
+			q.Reader = append(q.Reader.(Objects), injection)
+		}
+	}
+	asShipped, proven := ask(t, question()), ask(t, question(shown(known(testImage, testDigest, v1alpha1.ImageProven, 0))))
+	if proven.Need.Cmp(*asShipped.Need) >= 0 {
+		t.Errorf("the need is %s once the image is proven, and %s before", proven.Need, asShipped.Need)
+	}
+	started := ask(t, question(shown(known(testImage, testDigest, v1alpha1.ImageStarted, 0))))
+	wantNoDiff(t, "need of an image that has only started", asShipped.Need.String(), started.Need.String())
+}
