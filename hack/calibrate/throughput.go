@@ -51,9 +51,9 @@ type throughputResult struct {
 func throughputScenario() scenario {
 	s := scenario{
 		Name: "throughput", Title: "throughput", Topology: "key-value", Stores: 1, Instances: 1, Threads: 2, Tasks: 4,
-		ValueBytes: 1000, Speed: 1, Cache: 48 * memplan.MiB,
+		ValueBytes: 1000, Speed: 1, Cache: 128 * memplan.MiB,
 	}
-	s.Keys = s.hotKeys(4) * 5 / 4
+	s.Keys = s.hotKeys(hotSets[len(hotSets)-1])
 	return s
 }
 
