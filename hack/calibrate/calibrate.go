@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +49,7 @@ func (o *options) calibrate(ctx context.Context, names []string) error {
 			continue
 		}
 		r := compare(&all[i], &plan, m)
-		printResult(os.Stdout, &r)
+		fmt.Print(r.String())
 		if err := keep(filepath.Join(o.results, "scenarios.jsonl"), m, func(m *measurement) string { return m.Scenario }); err != nil {
 			return err
 		}
@@ -189,20 +188,22 @@ func (o *options) nativeMemoryOf(ctx context.Context, e *experiment, phase strin
 	return nil
 }
 
-// printResult prints a result for people.
-func printResult(out io.Writer, r *result) {
-	fmt.Fprintf(out, "%s (%s): %s\n", r.Scenario, r.Title, r.verdict())
-	fmt.Fprintf(out, "  limit %s, heap %s; after the loss %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
-	fmt.Fprintf(out, "  %-28s %9s %9s %9s\n", "native, in MiB", "bound", "expected", "measured")
+// String is a result for people.
+func (r *result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n", r.Scenario, r.Title, r.verdict())
+	fmt.Fprintf(&b, "  limit %s, heap %s; after the loss %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
+	fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", "native, in MiB", "bound", "expected", "measured")
 	for _, l := range r.Lines {
-		fmt.Fprintf(out, "  %-28s %9s %9s %9s\n", l.Name, mib(l.Bound), mib(l.Expected), orNothing(l.Measured))
+		fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", l.Name, mib(l.Bound), mib(l.Expected), orNothing(l.Measured))
 	}
-	fmt.Fprintf(out, "  %-28s %9s %9s %9s  (%+.1f %%)\n", "sum", mib(r.Bound), mib(r.Expected), mib(r.Peak), r.off())
-	fmt.Fprintf(out, "  heap: live set %s of %s (lines %s); kernel bound %s\n", mib(r.HeapLive), mib(r.Heap), mib(r.HeapLines), mib(r.KernelBound))
+	fmt.Fprintf(&b, "  %-28s %9s %9s %9s  (%+.1f %%)\n", "sum", mib(r.Bound), mib(r.Expected), mib(r.Peak), r.off())
+	fmt.Fprintf(&b, "  heap: live set %s of %s (lines %s); kernel bound %s\n", mib(r.HeapLive), mib(r.Heap), mib(r.HeapLines), mib(r.KernelBound))
 	for _, p := range r.Phases {
-		fmt.Fprintf(out, "  %-22s %4.0f s: native %s, page cache %s to %s, kernel %s, cache %s (pinned %s), direct %s\n",
+		fmt.Fprintf(&b, "  %-22s %4.0f s: native %s, page cache %s to %s, kernel %s, cache %s (pinned %s), direct %s\n",
 			p.Name, p.Seconds, mib(p.Anon-r.Heap), mib(p.LeastFile), mib(p.File), mib(p.Kernel), mib(p.Cache), mib(p.Pinned), mib(p.Direct))
 	}
+	return b.String()
 }
 
 // mib is an amount in MiB.

@@ -64,7 +64,6 @@ type instance struct {
 	// address of the agent's report; empty without the agent.
 	address string
 	latest  atomic.Pointer[figures]
-	each    func(*figures)
 }
 
 // startInstance starts an instance.

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -128,8 +129,6 @@ func (o *options) experiment(ctx context.Context, s *scenario) (*experiment, fun
 	}
 	e := &experiment{scenario: s, setup: setup{classPath: classes, application: s.Name, folder: folder, agent: agent}}
 	e.setup.configs = s.configs()
-	for key, value := range s.arguments(s.Name) {
-		e.setup.configs[key] = value
-	}
+	maps.Copy(e.setup.configs, s.arguments(s.Name))
 	return e, func() { e.close(); remove() }, nil
 }

@@ -58,7 +58,7 @@ func (p *peaks) add(s *sample) {
 		now  int64
 	}{
 		{&p.Anon, s.Anon}, {&p.File, s.File}, {&p.Kernel, s.Kernel}, {&p.HeapUsed, s.HeapUsed}, {&p.Metaspace, s.Metaspace},
-		{&p.CodeCache, s.CodeCache}, {&p.Direct, s.Direct}, {&p.Threads, int64(s.figures.Threads)}, {&p.Cache, s.CacheUsage},
+		{&p.CodeCache, s.CodeCache}, {&p.Direct, s.Direct}, {&p.Threads, int64(s.Threads)}, {&p.Cache, s.CacheUsage},
 		{&p.Pinned, s.CachePinned}, {&p.Stores, s.Stores},
 	} {
 		*pair.peak = max(*pair.peak, pair.now)
