@@ -406,7 +406,7 @@ func checkBounds(t *testing.T, r *assignment.Report) {
 			}
 		case reflect.String:
 			topology := strings.HasSuffix(path, ".Topology")
-			bad := func(r rune) bool { return !unicode.IsPrint(r) && !(topology && r == '\n') }
+			bad := func(r rune) bool { return !unicode.IsPrint(r) && (!topology || r != '\n') }
 			if s := v.String(); path != ".PodUID" && (!utf8.ValidString(s) || strings.IndexFunc(s, bad) >= 0 || len(s) > 128<<10) {
 				t.Errorf("%s is %q", path, s)
 			}

@@ -158,7 +158,7 @@ func (c *fakeConn) breakOff(failure error) {
 	c.mu.Lock()
 	c.failure = failure
 	c.mu.Unlock()
-	_ = c.Conn.Close() // A pipe's end can always be closed.
+	_ = c.Close() // A pipe's end can always be closed.
 }
 
 func (n *fakeNetwork) dial(_ context.Context, network, address string) (net.Conn, error) {

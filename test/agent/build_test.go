@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ var build = sync.OnceValues(func() (string, error) { return script("./build.sh")
 // script runs a script and gives what it printed on standard output.
 func script(path string, args ...string) (string, error) {
 	var stderr strings.Builder
-	command := exec.Command(path, args...)
+	command := exec.CommandContext(context.Background(), path, args...)
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

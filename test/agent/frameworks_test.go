@@ -35,9 +35,9 @@ func frameworks() map[string]scenario {
 }
 
 // framework takes an application of a framework through its life.
-func (w *world) framework(t *testing.T, title string, java jvm, make func(*testing.T, jvm, string) (program, string), restarts ...string) {
+func (w *world) framework(t *testing.T, title string, java jvm, made func(*testing.T, jvm, string) (program, string), restarts ...string) {
 	topic := w.topic(t)
-	app, kafka := make(t, java, topic)
+	app, kafka := made(t, java, topic)
 	app.plan = newPlan(t, goodPlan()).path
 	exercise(t, w.started(t, topic, app), want{kafka: kafka, bounded: assignment.BoundedInForce}, restarts...)
 	w.table.add(t, fmt.Sprintf("%s, with Kafka Streams %s", title, kafka), java, "bounded", "")

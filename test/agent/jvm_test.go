@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -116,7 +117,7 @@ func oldJava(tb testing.TB, release int) jvm {
 		prefix:         []string{"unshare", "--mount", "sh", "-ec", fmt.Sprintf(enter, os.TempDir(), applications(tb)), "sh", root},
 		jdkJavaOptions: release > 8,
 	}
-	argv := append(old.prefix, old.java, "-version")
+	argv := slices.Concat(old.prefix, []string{old.java, "-version"})
 	out, err := exec.CommandContext(tb.Context(), argv[0], argv[1:]...).CombinedOutput()
 	match := openJDKLine.FindSubmatch(out)
 	if err != nil || match == nil {
