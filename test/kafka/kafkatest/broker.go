@@ -64,7 +64,8 @@ func StartBroker(tb testing.TB, lines ...string) *Broker {
 
 func (b *Broker) connect(tb testing.TB) {
 	tb.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.UnknownTopicRetries(-1)) // a topic that was just created may take a moment to be known, on a busy machine
 	if err != nil {
 		tb.Fatalf("client of the broker: %v", err)
 	}
