@@ -398,3 +398,21 @@ func TestOtherClientsOfTheSameProcessesAreCounted(t *testing.T) {
 		t.Errorf("tasks = %d, need = %s; want 12, and more than %s", both.planned.tasks, humanBytes(both.planned.need), humanBytes(alone.planned.need))
 	}
 }
+
+// TestATaskThatCannotBeStaysWithinTheUsersOwnWalls: a pod that lies about its tasks gets no more than maxLimit, at once and without harm.
+func TestATaskThatCannotBeStaysWithinTheUsersOwnWalls(t *testing.T) {
+	p := passOf(t, reported(func(r *assignment.Report) {
+		thread := &r.Clients[0].Threads[0]
+		thread.Tasks = append(thread.Tasks, assignment.ReportedTask{ID: "0_99999", Role: assignment.RoleActive})
+	}))
+	if p.want.limit > 4<<30 {
+		t.Errorf("the limit is %s, above maxLimit", humanBytes(p.want.limit))
+	}
+	for pod, limit := range p.resizes() {
+		if q := memory(limit); q.Value() > 4<<30 {
+			t.Errorf("%s is raised to %s", pod, limit)
+		}
+	}
+	verdicts := judged(t, p, &applied{})
+	isNo(v1alpha1.ReasonCapped, "`maxLimit` is 4Gi").check(t, verdicts[v1alpha1.ConditionCascadeSafe])
+}
