@@ -13,10 +13,10 @@ import (
 const (
 	// logFragmentationEvery is how often the long run logs a sample.
 	logFragmentationEvery = 10 * time.Second
-	// trendEvery is the time that a row of the trend stands for, settledAfter when caches are full and compiled code is there: the slope is
-	// that of the rest.
+	// trendEvery is the time that a row of the trend stands for, settledAfter when caches are full, code is compiled and malloc has made its
+	// holes (measured: until then it grows, and the slope of the rest is what fragmentation adds).
 	trendEvery   = 10 * time.Minute
-	settledAfter = 20 * time.Minute
+	settledAfter = 40 * time.Minute
 )
 
 // trendResult is a part of the long run. All amounts are bytes.
