@@ -9,8 +9,8 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetSocketAddress;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -22,11 +22,11 @@ public final class ReportServer {
     /** Requests that may wait at once. The operator waits with one; more are for its second replica, a restart of it, and people. */
     private static final int WAITING = 8;
 
-    /** All requests that are worked on at once. */
-    private static final int THREADS = WAITING + 2;
+    /** All requests that are worked on at once, each by a thread. The server closes the connections of more. */
+    private static final int THREADS = WAITING + 8;
 
-    /** Requests that may stand in line. The server closes the connections of more. */
-    private static final int QUEUE = 32;
+    /** Connections that may stand in line. */
+    private static final int BACKLOG = 32;
 
     /** The longest wait that is granted, in milliseconds. */
     private static final long LONGEST = 60_000;
@@ -43,12 +43,11 @@ public final class ReportServer {
     private ReportServer(int port, Source source) throws IOException {
         this.source = source;
         report = new Report(source, Started.millis());
-        server = HttpServer.create(new InetSocketAddress(port), QUEUE);
+        server = HttpServer.create(new InetSocketAddress(port), BACKLOG);
         server.createContext("/", this::handle);
-        ThreadPoolExecutor pool = new ThreadPoolExecutor(THREADS, THREADS, 10, TimeUnit.SECONDS, new LinkedBlockingQueue<>(QUEUE),
-            work -> daemon("streamweir-report", work));
-        pool.allowCoreThreadTimeOut(true);
-        server.setExecutor(pool);
+        // A new thread only where none is idle: one request at a time needs one.
+        server.setExecutor(new ThreadPoolExecutor(0, THREADS, 10, TimeUnit.SECONDS, new SynchronousQueue<>(),
+            work -> daemon("streamweir-report", work)));
     }
 
     /**
