@@ -87,7 +87,7 @@ func (w *world) quarkus(t *testing.T, java jvm, topic string) (program, string) 
 	return program{jvm: java, options: options, run: []string{"-jar", filepath.Join(w.built, "quarkus", "quarkus-run.jar")}}, streamsVersion(t, names)
 }
 
-var streamsJar = regexp.MustCompile(`kafka-streams-(\d+\.\d+\.\d+)\.jar$`)
+var streamsJar = regexp.MustCompile(`(?:^|[/.])kafka-streams-(\d+\.\d+\.\d+)\.jar$`)
 
 // streamsVersion is the version of Kafka Streams among the names of jars.
 func streamsVersion(t *testing.T, jars []string) string {

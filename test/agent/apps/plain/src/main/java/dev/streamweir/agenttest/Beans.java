@@ -6,6 +6,8 @@ package dev.streamweir.agenttest;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.TreeSet;
+import javax.management.AttributeNotFoundException;
+import javax.management.InstanceNotFoundException;
 import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -20,9 +22,13 @@ final class Beans {
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         int attributes = 0;
         for (ObjectName name : server.queryNames(new ObjectName("kafka.*:*"), null)) {
-            for (MBeanAttributeInfo attribute : server.getMBeanInfo(name).getAttributes()) {
-                server.getAttribute(name, attribute.getName());
-                attributes++;
+            try {
+                for (MBeanAttributeInfo attribute : server.getMBeanInfo(name).getAttributes()) {
+                    server.getAttribute(name, attribute.getName());
+                    attributes++;
+                }
+            } catch (InstanceNotFoundException | AttributeNotFoundException gone) {
+                continue; // since it was listed
             }
         }
         TreeSet<String> capacities = new TreeSet<>();
