@@ -90,8 +90,8 @@ func (w *world) streamsConfigs(t *testing.T, topic string) map[string]string {
 	return map[string]string{
 		"application.id": topic, "bootstrap.servers": w.broker.Bootstrap, "state.dir": t.TempDir(),
 		"commit.interval.ms": "200", "num.stream.threads": "1", "consumer.auto.offset.reset": "earliest",
-		// A member that closes leaves its group, so that its tasks move at once; one that is slow stays.
-		"consumer.session.timeout.ms": "30000", "consumer.heartbeat.interval.ms": "2000", "consumer.internal.leave.group.on.close": "true",
+		// What a client that opens again waits for, since Kafka Streams does not leave its group when it closes; a broker takes no less.
+		"consumer.session.timeout.ms": "6000", "consumer.heartbeat.interval.ms": "1000",
 		"consumer.max.poll.records": ownPolls, "buffer.memory": "4194304",
 		"main.consumer.interceptor.classes": "dev.streamweir.agenttest.ConfigProbe",
 	}
