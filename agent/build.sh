@@ -18,5 +18,6 @@ mvn -q -B -ntp -Dstyle.color=never -f "$target/pom.xml" package >&2
 java -cp "$target/target/streamweir-agent.jar" "$here/src/build/Strip.java" "$target/target/streamweir-agent.jar" "$target/streamweir-agent.jar"
 size=$(stat -c %s "$target/streamweir-agent.jar")
 [ "$size" -lt "$most" ] || { echo "the agent has $size bytes: it must have less than $most" >&2; exit 1; }
-cp "$target/streamweir-agent.jar" "$jar"
+# Moved, not written into: a JVM may be reading the old one.
+cp "$target/streamweir-agent.jar" "$jar.new" && mv "$jar.new" "$jar"
 echo "agent: $size bytes" >&2
