@@ -19,5 +19,6 @@ java -cp "$target/target/streamweir-agent.jar" "$here/src/build/Strip.java" "$ta
 size=$(stat -c %s "$target/streamweir-agent.jar")
 [ "$size" -lt "$most" ] || { echo "the agent has $size bytes: it must have less than $most" >&2; exit 1; }
 # Moved, not written into: a JVM may be reading the old one.
-cp "$target/streamweir-agent.jar" "$jar.new" && mv "$jar.new" "$jar"
+cp "$target/streamweir-agent.jar" "$jar.new"
+mv "$jar.new" "$jar"
 echo "agent: $size bytes" >&2
