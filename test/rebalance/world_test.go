@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +33,6 @@ import (
 	"streamweir.dev/streamweir/internal/fakekubelet"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
-
-// operatorUser is whom config/default gives the operator's rights to.
-const operatorUser = "system:serviceaccount:streamweir-system:streamweir-controller-manager"
 
 var (
 	environment *envtestutil.Environment
@@ -58,21 +54,10 @@ func run(m *testing.M) (code int, err error) {
 	if err := errors.Join(scheme.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
 		return 1, err
 	}
-	if environment, err = envtestutil.Start(false); err != nil {
+	if environment, err = envtestutil.StartShipped(); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, environment.Stop()) }()
-	admin, err := client.New(environment.Config, client.Options{Scheme: kinds})
-	if err != nil {
-		return 1, err
-	}
-	objects, err := envtestutil.RenderFolder("config/default")
-	if err != nil {
-		return 1, err
-	}
-	if _, err := envtestutil.Apply(context.Background(), admin, objects); err != nil {
-		return 1, err
-	}
 	return m.Run(), nil
 }
 
@@ -92,9 +77,7 @@ func newWorld(t *testing.T, namespace, bootstrap string, instances map[string]*k
 	}
 	w := &world{admin: admin, namespace: namespace, instances: maps.Clone(instances)}
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	limited := rest.CopyConfig(environment.Config)
-	limited.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	mgr, err := ctrl.NewManager(limited, ctrl.Options{
+	mgr, err := ctrl.NewManager(environment.Operator(), ctrl.Options{
 		Scheme: kinds, Cache: controllers.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // one operator for each test of this process
 	})
