@@ -1,0 +1,395 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/memplan"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// pinnedSeeds is the number of random worlds whose decisions are pinned, pinnedRounds the number of passes over each.
+const (
+	pinnedSeeds  = 160
+	pinnedRounds = 2
+)
+
+// chance draws from a fixed sequence, so that a seed names the same world for ever.
+type chance struct{ *rand.Rand }
+
+func (c chance) oneIn(n int) bool { return c.IntN(n) == 0 }
+
+func (c chance) pick(options ...string) string { return options[c.IntN(len(options))] }
+
+// pinnedWorld is a random world: half of them with agents that report, the others with a Kafka group or with the spec alone.
+func pinnedWorld(seed uint64) given {
+	c := chance{rand.New(rand.NewPCG(seed, 1))}
+	limit := c.pick("768Mi", "1Gi", "1536Mi", "2Gi", "3Gi")
+	g := given{app: streamApp(limitsBetween(c.pick("", "", "512Mi", "1Gi"), c.pick("", "1Gi", "2Gi", "4Gi", "8Gi")), pinnedSpec(c))}
+	if g.app.Spec.Memory.MinLimit != nil && g.app.Spec.Memory.MaxLimit != nil && g.app.Spec.Memory.MinLimit.Cmp(*g.app.Spec.Memory.MaxLimit) > 0 {
+		g.app.Spec.Memory.MinLimit = nil
+	}
+	replicas := int32(1 + c.IntN(5))
+	if c.oneIn(3) {
+		g.workload = deployment(replicas, podTemplate(limit, pinnedTemplate(c)))
+	} else {
+		g.workload = statefulSet(replicas, podTemplate(limit, pinnedTemplate(c)))
+	}
+	g.nodes = []*corev1.Node{node("node-1", corev1.ConditionStatus(c.pick("True", "True", "Unknown", "False")))}
+	g.agent = c.oneIn(2)
+	if g.agent {
+		g.reports = map[string]assignment.PodReport{}
+	}
+	var tasks []int
+	first := 0
+	for i := range 1 + c.IntN(5) {
+		count := c.IntN(9)
+		tasks = append(tasks, count)
+		pinnedPod(c, &g, i, first, count)
+		first += count
+	}
+	if c.oneIn(2) && !g.agent || c.oneIn(4) {
+		g.group = groupOf(tasks...)
+		pinnedGroup(c, g.group)
+	}
+	if g.group == nil && !g.agent {
+		g.app.Spec.Streams.Subtopologies = []v1alpha1.Subtopology{{ID: new(int32(0)), Tasks: int32(4 + c.IntN(20))}}
+		g.app.Spec.Streams.Stores = []v1alpha1.Store{{Name: "totals", Kind: v1alpha1.StoreKeyValue, Subtopology: new(int32(0))}}
+	}
+	if c.oneIn(5) {
+		g.quotas = []corev1.ResourceQuota{{
+			ObjectMeta: metav1.ObjectMeta{Name: "team"},
+			Status: corev1.ResourceQuotaStatus{
+				Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("6Gi")},
+				Used: corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("3Gi")},
+			},
+		}}
+	}
+	pinnedStatus(c, &g)
+	return g
+}
+
+func pinnedSpec(c chance) change[v1alpha1.StreamApp] {
+	return func(app *v1alpha1.StreamApp) {
+		app.Spec.Memory.Requests = v1alpha1.RequestsPolicy(c.pick("", "Keep", "FollowLimit", "Expected"))
+		if c.oneIn(3) {
+			app.Spec.Memory.SurvivePodLosses = new(int32(c.IntN(3)))
+		}
+		if c.oneIn(6) {
+			app.Spec.Memory.HeadroomPercent = new(int32(5 * c.IntN(6)))
+		}
+		if c.oneIn(6) {
+			app.Spec.Memory.Pins = []v1alpha1.Pin{{Region: v1alpha1.Region(c.pick("Heap", "Metaspace", "BlockCache")), Size: memory("200Mi")}}
+		}
+		if c.oneIn(4) {
+			app.Spec.Streams.Threads = int32(1 + c.IntN(4))
+		}
+		if c.oneIn(4) {
+			app.Spec.Streams.StandbyReplicas = new(int32(c.IntN(2)))
+		}
+		if c.oneIn(5) {
+			app.Spec.Streams.Version = c.pick("2.8.2", "3.6.0", "4.1.0")
+		}
+		if c.oneIn(10) {
+			app.Spec.Mode = v1alpha1.ModeObserve
+		}
+	}
+}
+
+func pinnedTemplate(c chance) change[corev1.PodTemplateSpec] {
+	return container(func(container *corev1.Container) {
+		if c.oneIn(6) {
+			container.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", Value: c.pick("-Xmx300m", "-XX:MaxRAMPercentage=60", "-XX:+UseZGC", "-Xss2m")}}
+		}
+		if c.oneIn(8) {
+			container.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+		}
+		if c.oneIn(10) {
+			container.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("2")
+			container.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
+		}
+	})
+}
+
+// pinnedPod adds a pod with its report, unless the pod is missing.
+func pinnedPod(c chance, g *given, ordinal, first, tasks int) {
+	if c.oneIn(7) {
+		return
+	}
+	kind := c.IntN(14)
+	pod := runningPod(ordinal, c.pick("768Mi", "1Gi", "2Gi", "3Gi"), func(p *corev1.Pod) {
+		if g.agent && kind != 1 {
+			withAgent(p)
+		}
+		switch kind {
+		case 0:
+			p.Status.Phase = corev1.PodPending
+		case 1:
+			p.Annotations = nil
+		case 2:
+			p.DeletionTimestamp = new(metav1.NewTime(testNow))
+		case 3:
+			p.Status.ContainerStatuses[0].State = runningSince(testNow.Add(-time.Minute))
+		case 4:
+			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+		}
+	})
+	g.pods = append(g.pods, pod)
+	if g.agent && kind != 0 && kind != 1 && !c.oneIn(30) {
+		g.reports[pod.Name] = reportWith(first, tasks, pinnedReport(c))
+	}
+}
+
+func pinnedReport(c chance) change[assignment.Report] {
+	return func(r *assignment.Report) {
+		switch c.IntN(6) {
+		case 0:
+			r.Bounded = assignment.BoundedPending
+		case 1:
+			r.Bounded = assignment.BoundedOff
+		case 2:
+			r.RocksDB.OwnCaches = []assignment.ReportedCache{{Capacity: 64 << 20, Stores: 2}}
+		}
+		if c.oneIn(3) {
+			r.JVM.Metaspace, r.JVM.CodeCache, r.JVM.HeapLive = int64(40+c.IntN(120))<<20, int64(20+c.IntN(120))<<20, int64(20+c.IntN(120))<<20
+			r.Started = testNow.Add(-2 * time.Hour).UnixMilli()
+		}
+		if c.oneIn(4) {
+			r.Clients[0].Settings = []assignment.ReportedSetting{
+				{Name: "num.standby.replicas", Value: "1", By: assignment.SetByApp}, {Name: "buffer.memory", Value: "8388608", By: assignment.SetByApp},
+			}
+		}
+		if c.oneIn(4) {
+			r.Clients[0].Records.AverageSize = int64(50 + c.IntN(5000))
+		}
+	}
+}
+
+func pinnedGroup(c chance, group *assignment.Group) {
+	if c.oneIn(3) {
+		group.Protocol, group.Standbys = assignment.Streams, new(int32(c.IntN(2)))
+	}
+	if c.oneIn(3) {
+		group.Subtopologies[0].Changelogs[0].Kind, group.Subtopologies[0].Changelogs[0].Retention = assignment.Window, time.Hour
+	}
+	if c.oneIn(8) {
+		group.Processes = group.Processes[:max(1, len(group.Processes)-1)]
+	}
+	if c.oneIn(8) {
+		group.Processes[0].Host = "10.9.9.9"
+	}
+}
+
+// pinnedStatus is what earlier passes have left in the status.
+func pinnedStatus(c chance, g *given) {
+	if c.oneIn(2) {
+		return
+	}
+	g.app.Status.ObservedGeneration = g.app.Generation
+	if c.oneIn(2) {
+		g.app.Status.PodsMissingSinceTime = new(metav1.NewTime(testNow.Add(-time.Duration(c.IntN(60)) * time.Second)))
+	}
+	if g.agent && c.oneIn(2) {
+		state := v1alpha1.ImageState(c.pick(string(v1alpha1.ImageStarted), string(v1alpha1.ImageProven), string(v1alpha1.ImageProven), string(v1alpha1.ImageStopped)))
+		g.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, state, time.Hour)}
+	}
+	if g.agent && c.oneIn(2) {
+		g.app.Status.Measured = v1alpha1.MeasuredRegions{ImageID: testDigest, Metaspace: memory("88Mi"), Age: v1alpha1.ProcessWarm}
+	}
+}
+
+// TestPinnedDecisions holds the decisions of random worlds against recorded ones: the first pass, and a second one after the kubelets
+// have carried out the first. Numbers and objects stand in one file, sentences for people in another.
+func TestPinnedDecisions(t *testing.T) {
+	var numbers, texts strings.Builder
+	for seed := range uint64(pinnedSeeds) {
+		g := pinnedWorld(seed)
+		for round := range pinnedRounds {
+			p := passOf(t, g)
+			title := fmt.Sprintf("== seed %d pass %d\n", seed, round+1)
+			numbers.WriteString(title + pinnedNumbers(p))
+			texts.WriteString(title + pinnedTexts(p))
+			if p.want.injection == nil || p.want.held.found() {
+				break
+			}
+			next := after(t, g)
+			next.pods = carriedOut(g.pods, p.want)
+			g = next
+		}
+	}
+	golden(t, "decisions", numbers.String())
+	golden(t, "texts", texts.String())
+}
+
+func pinnedNumbers(p pass) string {
+	var out strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	line("failures: instances %d unavailable %d starting %d tolerated %d recheck %s",
+		p.lost.instances, p.lost.away, p.lost.joining, p.lost.tolerated, earliest(p.lost.recheckAfter, p.obs.recheckAfter(), p.want.recheckAfter))
+	line("tasks %d known %t invalid %d notes %d", p.planned.tasks, p.planned.tasksKnown, len(p.planned.invalid), len(p.planned.notes))
+	line("required %d now %d bounded now %d tolerates %d cold start %d",
+		p.planned.need, p.planned.needNow, p.planned.needToInject, p.planned.survives, p.planned.coldStart)
+	for _, name := range sortedKeys(p.planned.pods) {
+		pod := p.planned.pods[name]
+		line("pod %s tasks %d required %d now %d", name, pod.tasks, pod.need, pod.now)
+	}
+	line("limit %d capped %t injectable %t frozen %t withdrawn %t", p.want.limit, p.want.capped != "", !p.want.blocked.found(), p.want.held.found(), p.want.withdrawn != "")
+	t := p.want.typical
+	line("representative: limit %d heap %d expected %d fits %t lines %d settings %d", t.limit, t.heap, t.expected, t.fits, len(t.lines), len(t.settings))
+	line("options %q", p.want.planData[v1alpha1.PlanOptionsKey])
+	line("properties %q", p.want.planData[planPropertiesKey])
+	if i := p.want.injection; i != nil {
+		m := i.Memory
+		line("injection: limit %v for %v image %q request %v agent %q excluded %v own options %t", m.Limit, m.ForLimit, m.ForImage, m.Request, i.AgentConfigMap,
+			i.ExceptImages, i.OwnOptions != nil)
+	}
+	for _, r := range p.want.resizes {
+		line("resize %s from %d to %d request %d", r.pod.name, r.from, r.to, r.request)
+	}
+	for _, r := range p.want.restarts {
+		line("restart %s from %d to %d request %d", r.pod.name, r.from, r.to, r.request)
+	}
+	line("refresh %v not acknowledged %v", p.want.touches, p.want.unseen)
+	for _, image := range p.obs.images {
+		line("image %s proven %t started %t", image.ImageID, image.State == v1alpha1.ImageProven, image.State == v1alpha1.ImageStarted)
+	}
+	m := p.obs.measured
+	line("measured %s %v %v %v %v", m.ImageID, m.Metaspace, m.CodeCache, m.ApplicationHeap, m.AverageRecord)
+	for _, pod := range p.status(&applied{}).PodsThatDiffer {
+		line("differs: %s limit %v required %v tasks %d resize %s", pod.Name, pod.Limit, pod.Need, deref(pod.Tasks), pod.Resize)
+	}
+	return out.String()
+}
+
+func pinnedTexts(p pass) string {
+	var out strings.Builder
+	status := p.status(&applied{})
+	for _, c := range status.Conditions {
+		fmt.Fprintf(&out, "%s %s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, warning := range status.Warnings {
+		fmt.Fprintf(&out, "warning: %s\n", warning)
+	}
+	return out.String()
+}
+
+// TestPinnedPrecedence records, for every combination of sources, the value of each field and its source.
+func TestPinnedPrecedence(t *testing.T) {
+	var out strings.Builder
+	for combination := range 48 {
+		spec, configs, reports := combination&1 != 0, combination&2 != 0, combination&4 != 0
+		protocol := []assignment.Protocol{"", assignment.Classic, assignment.Streams}[combination/16]
+		described := combination&8 != 0
+		if described && !reports {
+			continue
+		}
+		fmt.Fprintf(&out, "== spec %t configs %t reports %t topology %t group %q\n", spec, configs, reports, described, protocol)
+		out.WriteString(pinnedFacts(passOf(t, precedenceWorld(spec, configs, reports, described, protocol)).planned.workload))
+	}
+	golden(t, "precedence", out.String())
+}
+
+// precedenceWorld gives each source a value of its own.
+func precedenceWorld(spec, configs, reports, described bool, protocol assignment.Protocol) given {
+	g := given{workload: statefulSet(3, podTemplate("1Gi")), pods: runningPodsOf(3, "1Gi")}
+	if reports {
+		g = reported(func(r *assignment.Report) {
+			client := &r.Clients[0]
+			client.Settings = []assignment.ReportedSetting{
+				{Name: "max.warmup.replicas", Value: "6", By: assignment.SetByApp}, {Name: "max.poll.records", Value: "700", By: assignment.SetByPlan},
+				{Name: "buffer.memory", Value: "9437184", By: assignment.SetByApp},
+			}
+			client.Brokers, client.StateDir.Type, client.Records.AverageSize = 5, "tmpfs", 300
+			r.JVM.Metaspace, r.JVM.CodeCache, r.JVM.HeapLive = 150<<20, 130<<20, 100<<20
+			r.Allocator = assignment.ReportedAllocator{Name: "jemalloc"}
+			if described {
+				client.Topology = "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [in, more])\n      --> KSTREAM-AGGREGATE-0000000001\n" +
+					"    Processor: KSTREAM-AGGREGATE-0000000001 (stores: [totals])\n      --> none\n      <-- s\n"
+			}
+		})
+	}
+	g.app = streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) {
+		if spec {
+			app.Spec.Streams = v1alpha1.StreamsSpec{
+				Version: "3.6.0", Threads: 7, StandbyReplicas: new(int32(3)), WarmupReplicas: new(int32(4)), ProcessingGuarantee: v1alpha1.ExactlyOnceV2,
+				GroupProtocol: v1alpha1.StreamsProtocol, Records: v1alpha1.RecordsSpec{AverageSize: memory("2Ki"), LargestSize: memory("3Mi")},
+				Subtopologies: []v1alpha1.Subtopology{{ID: new(int32(0)), Tasks: 30, WrittenPartitions: new(int32(9)), InputPartitionsPerTask: 3}},
+				Stores:        []v1alpha1.Store{{Name: "totals", Kind: v1alpha1.StoreSession, Subtopology: new(int32(0)), RetentionSeconds: 7200}},
+			}
+			app.Spec.JVM.ApplicationHeap, app.Spec.JVM.Version = memory("77Mi"), 17
+		}
+		if configs {
+			app.Spec.Streams.Configs = []v1alpha1.Config{
+				{Name: "num.stream.threads", Value: "2"}, {Name: "num.standby.replicas", Value: "2"}, {Name: "max.poll.records", Value: "900"},
+				{Name: "buffer.memory", Value: "5242880"},
+			}
+		}
+	})
+	if protocol != "" {
+		g.group = groupOf(5, 5, 5)
+		g.group.Protocol, g.group.Standbys, g.group.VersionHint, g.group.Brokers = protocol, new(int32(1)), "3.9", 4
+		g.group.Processes[1].Threads = 4
+		changelog := &g.group.Subtopologies[0].Changelogs[0]
+		changelog.Kind, changelog.Retention = assignment.Window, time.Hour
+	}
+	return g
+}
+
+func pinnedFacts(w memplan.Workload) string {
+	var out strings.Builder
+	c := &w.Clients
+	fmt.Fprintf(&out, "version %v %v | protocol %v %v | guarantee %v %v\n", w.Version.Value, w.Version.From, w.Protocol.Value, w.Protocol.From, w.Guarantee.Value, w.Guarantee.From)
+	fmt.Fprintf(&out, "threads %v %v | standbys %v %v | warm-ups %v %v | brokers %v %v | TLS %v %v\n", w.Threads.Value, w.Threads.From, w.Standbys.Value, w.Standbys.From,
+		w.WarmUps.Value, w.WarmUps.From, w.Brokers.Value, w.Brokers.From, w.TLS.Value, w.TLS.From)
+	fmt.Fprintf(&out, "average %v %v | largest %v %v | buffer.memory %v %v | max.poll.records %v %v\n", w.Records.Average.Value, w.Records.Average.From,
+		w.Records.Largest.Value, w.Records.Largest.From, c.Producer.BufferMemory.Value, c.Producer.BufferMemory.From, c.Main.MaxPollRecords.Value, c.Main.MaxPollRecords.From)
+	fmt.Fprintf(&out, "metaspace %v %v | code cache %v %v | live heap %v %v | Java %v %v | allocator %v %v | in memory %t persistent %t | bounded %t\n",
+		w.JVM.Metaspace.Value, w.JVM.Metaspace.From, w.JVM.CodeCache.Value, w.JVM.CodeCache.From, w.Application.LiveSet.Value, w.Application.LiveSet.From,
+		w.JVM.Version.Value, w.JVM.Version.From, w.Allocator.Value, w.Allocator.From, w.StateDir.InMemory, w.StateDir.Persistent, w.Bounded)
+	for _, s := range w.Subtopologies {
+		fmt.Fprintf(&out, "subtopology %s tasks %d inputs %d written %d\n", s.ID, s.Tasks, s.InputPartitions, s.WrittenPartitions)
+		stores := slices.Clone(s.Stores)
+		for _, store := range stores {
+			fmt.Fprintf(&out, "  store %s kind %d retention %d %v in memory %t cached %t unlogged %t\n", store.Name, store.Kind, store.RetentionMs.Value, store.RetentionMs.From,
+				store.InMemory, store.Caching, store.Unlogged)
+		}
+	}
+	return out.String()
+}
+
+// golden compares with a recorded text.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "pinned", name+".golden")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNoDiff(t, file, strings.Split(string(want), "\n"), strings.Split(got, "\n"))
+}
