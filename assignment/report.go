@@ -53,7 +53,7 @@ const (
 	// BoundedPending: no store has been opened yet.
 	BoundedPending Boundedness = "Pending"
 	// BoundedInForce: every store that was opened shares the one cache, or has one of the application's own that is listed.
-	BoundedInForce Boundedness = "InForce"
+	BoundedInForce Boundedness = "Active"
 	// BoundedOff: the bounds could not be set, and stores are as Kafka Streams ships them. A finding says why.
 	BoundedOff Boundedness = "Off"
 )

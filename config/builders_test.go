@@ -165,7 +165,7 @@ func anInjection(change ...func(*v1alpha1.PodInjectionSpec)) v1alpha1.PodInjecti
 			OptionsVariable: v1alpha1.JDKJavaOptions,
 			Options:         v1alpha1.LauncherOptions,
 			PlanConfigMap:   planName,
-			PlanGeneration:  generation,
+			PlanRevision:    generation,
 		},
 	}
 	for _, change := range change {
@@ -184,8 +184,8 @@ func ownOptions(value string) func(*v1alpha1.PodInjectionSpec) {
 
 func withAgent(spec *v1alpha1.PodInjectionSpec) { spec.AgentConfigMap = agentName }
 
-func exceptImages(images ...string) func(*v1alpha1.PodInjectionSpec) {
-	return func(spec *v1alpha1.PodInjectionSpec) { spec.ExceptImages = images }
+func excludedImages(images ...string) func(*v1alpha1.PodInjectionSpec) {
+	return func(spec *v1alpha1.PodInjectionSpec) { spec.ExcludedImages = images }
 }
 
 func everyJVM(spec *v1alpha1.PodInjectionSpec) {

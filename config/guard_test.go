@@ -212,7 +212,7 @@ func TestGarbageCollection(t *testing.T) {
 			})
 			wantDenied(t, byOwnObjects, func() error {
 				changed := injection.DeepCopy()
-				changed.Spec.PlanGeneration = "mine"
+				changed.Spec.PlanRevision = "mine"
 				return collector.Update(t.Context(), changed, client.DryRunAll)
 			})
 			wantDenied(t, byOwnObjects, func() error {

@@ -13,7 +13,7 @@ import (
 
 func TestInjectionByOwner(t *testing.T) {
 	payments := anInjection(forOwner(v1alpha1.KindDeployment, "payments"), func(spec *v1alpha1.PodInjectionSpec) {
-		spec.PlanConfigMap, spec.PlanGeneration = "streamweir-plan-payments", "g2"
+		spec.PlanConfigMap, spec.PlanRevision = "streamweir-plan-payments", "g2"
 	})
 	payments.Name = "payments"
 	deployment := []v1alpha1.PodInjection{anInjection(forOwner(v1alpha1.KindDeployment, "orders"))}
@@ -359,14 +359,14 @@ func TestInjectionOfTheAgent(t *testing.T) {
 			pod: aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, v1alpha1.AgentMountPath))),
 		},
 		"an image with which it did not start: not injected": {
-			injections: inject(exceptImages("example.com/app:0", appImage)),
+			injections: inject(excludedImages("example.com/app:0", appImage)),
 			pod:        aPod(image(appImage)),
 		},
 		"a new image starts afresh": {
-			injections: inject(exceptImages("example.com/app:0")), pod: aPod(image("example.com/app:2")), want: bare,
+			injections: inject(excludedImages("example.com/app:0")), pod: aPod(image("example.com/app:2")), want: bare,
 		},
 		"the image of another container does not count": {
-			injections: inject(exceptImages("example.com/sidecar:1")), pod: aPod(sidecar(container("sidecar"))), want: bare,
+			injections: inject(excludedImages("example.com/sidecar:1")), pod: aPod(sidecar(container("sidecar"))), want: bare,
 		},
 	})
 }

@@ -89,7 +89,7 @@ func createInjections(t *testing.T, namespace string, injections []v1alpha1.PodI
 		}
 		g.Eventually(func() string {
 			return create(t, namespace, canaryFor(injection)).Annotations[v1alpha1.PlanAnnotation]
-		}, eventually, polling).Should(gomega.Equal(injection.Spec.PlanGeneration))
+		}, eventually, polling).Should(gomega.Equal(injection.Spec.PlanRevision))
 	}
 }
 

@@ -39,16 +39,16 @@ type Answer struct {
 	// Instances is how many pods there are to be, Tasks what they run together.
 	Instances int `json:"instances"`
 	Tasks     int `json:"tasks"`
-	// Losses is how many pods have to be lost without harm; nothing where a status does not tell it, and for a cold start. Survives is how
+	// PodFailuresToTolerate is how many pods have to be lost without harm; nothing where a status does not tell it, and for a cold start. Survives is how
 	// many can be: -1 if not even those that there are fit.
-	Losses   *int `json:"losses,omitempty"`
-	Survives int  `json:"survives"`
+	PodFailuresToTolerate *int `json:"podFailuresToTolerate,omitempty"`
+	PodFailuresTolerated  int  `json:"podFailuresTolerated"`
 	// Limit is what a new pod gets, Need the smallest limit that holds what it may have to run after the losses; none holds it where
 	// there is no Need. Expected is the peak to expect.
-	Limit    *resource.Quantity `json:"limit,omitempty"`
-	Need     *resource.Quantity `json:"need,omitempty"`
-	Heap     *resource.Quantity `json:"heap,omitempty"`
-	Expected *resource.Quantity `json:"expected,omitempty"`
+	Limit         *resource.Quantity `json:"limit,omitempty"`
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
+	Heap          *resource.Quantity `json:"heap,omitempty"`
+	Expected      *resource.Quantity `json:"expected,omitempty"`
 	// ColdStart is the need of the first pod of a cold start, where pods start one after the other.
 	ColdStart *resource.Quantity `json:"coldStart,omitempty"`
 
@@ -82,10 +82,10 @@ type Load struct {
 
 // PodAnswer is what the planner says of one running pod.
 type PodAnswer struct {
-	Name  string             `json:"name"`
-	Tasks *int32             `json:"tasks,omitempty"`
-	Limit *resource.Quantity `json:"limit,omitempty"`
-	Need  *resource.Quantity `json:"need,omitempty"`
+	Name          string             `json:"name"`
+	Tasks         *int32             `json:"tasks,omitempty"`
+	Limit         *resource.Quantity `json:"limit,omitempty"`
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 }
 
 // Fact is something that a plan is made of.
@@ -93,8 +93,8 @@ type Fact struct {
 	Name   string          `json:"name"`
 	Value  string          `json:"value"`
 	Source v1alpha1.Source `json:"source"`
-	// Say is where a better value can be said.
-	Say string `json:"say,omitempty"`
+	// OverrideWith is where a better value can be said.
+	OverrideWith string `json:"overrideWith,omitempty"`
 }
 
 // Start is what a container starts with when the plan is put in force by hand.
@@ -119,13 +119,13 @@ func AnswerOf(app *v1alpha1.StreamApp) *Answer {
 	status, target := &app.Status, app.Spec.TargetRef
 	answer := &Answer{
 		Namespace: app.Namespace, StreamApp: app.Name, WorkloadKind: target.Kind, Workload: target.Name, Container: app.Spec.Container,
-		Limit: status.Limit, Need: status.Need, Heap: status.Heap, Expected: status.Expected,
+		Limit: status.Limit, RequiredLimit: status.RequiredLimit, Heap: status.Heap, Expected: status.Expected,
 		Lines: status.Lines, Settings: status.Settings, Warnings: status.Warnings,
-		Instances: int(deref(status.Pods)), Tasks: int(deref(status.Tasks)), Survives: int(deref(status.Survives)),
+		Instances: int(deref(status.Pods)), Tasks: int(deref(status.Tasks)), PodFailuresTolerated: int(deref(status.PodFailuresTolerated)),
 		Verdict: verdictOf(status.Conditions),
 	}
-	if losses := app.Spec.Memory.SurvivePodLosses; losses != nil {
-		answer.Losses = new(int(*losses))
+	if losses := app.Spec.Memory.PodFailuresToTolerate; losses != nil {
+		answer.PodFailuresToTolerate = new(int(*losses))
 	}
 	if status.ObservedGeneration != app.Generation {
 		answer.Warnings = append(slices.Clone(answer.Warnings), "the StreamApp has changed, and the operator has not looked at it since")
@@ -135,8 +135,8 @@ func AnswerOf(app *v1alpha1.StreamApp) *Answer {
 			answer.Missing = append(answer.Missing, fmt.Sprintf("%s is %s (%s): %s", c.Type, c.Status, c.Reason, c.Message))
 		}
 	}
-	for _, p := range status.PodsThatDiffer {
-		answer.Pods = append(answer.Pods, PodAnswer{Name: p.Name, Tasks: p.Tasks, Limit: p.Limit, Need: p.Need})
+	for _, p := range status.DivergentPods {
+		answer.Pods = append(answer.Pods, PodAnswer{Name: p.Name, Tasks: p.Tasks, Limit: p.Limit, RequiredLimit: p.RequiredLimit})
 	}
 	return answer
 }
@@ -171,7 +171,7 @@ func podAnswers(obs *observation, p *planning) []PodAnswer {
 		if planned, known := p.pods[pod.name]; known {
 			answer.Tasks = new(int32(planned.tasks))
 			if planned.need < neverFits {
-				answer.Need = new(quantity(planned.need))
+				answer.RequiredLimit = new(quantity(planned.need))
 			}
 		}
 		answers = append(answers, answer)

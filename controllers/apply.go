@@ -145,14 +145,14 @@ func injectionIntent(spec *v1alpha1.PodInjectionSpec) *apiac.PodInjectionSpecApp
 	intent := apiac.PodInjectionSpec().
 		WithOwner(apiac.WorkloadOwner().WithKind(spec.Owner.Kind).WithName(spec.Owner.Name)).
 		WithContainer(spec.Container).WithOptionsVariable(spec.OptionsVariable).WithOptions(spec.Options).
-		WithPlanConfigMap(spec.PlanConfigMap).WithPlanGeneration(spec.PlanGeneration)
+		WithPlanConfigMap(spec.PlanConfigMap).WithPlanRevision(spec.PlanRevision)
 	if spec.OwnOptions != nil {
 		intent.WithOwnOptions(*spec.OwnOptions)
 	}
 	if spec.AgentConfigMap != "" {
 		intent.WithAgentConfigMap(spec.AgentConfigMap)
 	}
-	intent.WithExceptImages(spec.ExceptImages...)
+	intent.WithExcludedImages(spec.ExcludedImages...)
 	if m := spec.Memory; m.Limit != nil {
 		memory := apiac.InjectedMemory().WithForLimit(*m.ForLimit).WithLimit(*m.Limit)
 		if m.ForImage != "" {

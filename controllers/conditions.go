@@ -68,7 +68,7 @@ func judgeReady(verdicts map[string]verdict) verdict {
 	if observing {
 		return yes(v1alpha1.ReasonObserving, "all is well; the mode is Observe, so nothing is changed")
 	}
-	return yes(v1alpha1.ReasonAllGood, "limits and configuration are as the plan wants them")
+	return yes(v1alpha1.ReasonPlanApplied, "limits and configuration are as the plan wants them")
 }
 
 // targetFault says why there is nothing to plan for, if so.
@@ -76,7 +76,7 @@ func targetFault(obs *observation) fault {
 	target := obs.app.Spec.TargetRef
 	switch {
 	case obs.rival != "":
-		return fault{v1alpha1.ReasonDuplicateStreamApp, fmt.Sprintf("StreamApp %s is older and has the same target: delete one of the two", obs.rival)}
+		return fault{v1alpha1.ReasonConflictingStreamApp, fmt.Sprintf("StreamApp %s is older and has the same target: delete one of the two", obs.rival)}
 	case obs.workload == nil:
 		return fault{v1alpha1.ReasonTargetNotFound, fmt.Sprintf("%s %s must exist in namespace %s", target.Kind, target.Name, obs.app.Namespace)}
 	case obs.container == nil && obs.app.Spec.Container == "":
@@ -214,10 +214,10 @@ func judgeFits(obs *observation, p *planning, want *desired) verdict {
 		return unknown(v1alpha1.ReasonNotObserved, "there is nothing to plan for")
 	case !p.tasksKnown:
 		return unknown(v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are")
-	case want.held.reason == v1alpha1.ReasonShortage:
+	case want.held.reason == v1alpha1.ReasonInsufficientMemory:
 		return want.held.verdict()
 	case p.survives < 0:
-		return no(v1alpha1.ReasonShortage, "%s", tooSmallMessage(obs, p))
+		return no(v1alpha1.ReasonInsufficientMemory, "%s", tooSmallMessage(obs, p))
 	}
 	return yes(v1alpha1.ReasonFits, "what each pod runs now fits into its limit")
 }
@@ -255,7 +255,7 @@ func judgeCascade(obs *observation, lost losses, p *planning, want *desired) ver
 	case !p.tasksKnown:
 		return unknown(v1alpha1.ReasonAssignmentUnknown, "it is not known which tasks there are")
 	case p.survives >= 0 && p.survives+lost.away+lost.joining >= asked: // those that are away have been survived already
-		return yes(v1alpha1.ReasonSurvives, "%d of %d pods may be lost, and every other one still fits", p.survives, lost.instances)
+		return yes(v1alpha1.ReasonPodFailuresTolerated, "%d of %d pods may be lost, and every other one still fits", p.survives, lost.instances)
 	case asked == 0:
 		return no(v1alpha1.ReasonWouldCascade, "the pods' limits do not even hold what they run now")
 	case want.capped != "":

@@ -17,7 +17,7 @@ import (
 func settledWorld(t *testing.T, changes ...change[assignment.Report]) given {
 	t.Helper()
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanGenerationKey]
+	generation := g.plan.Data[v1alpha1.PlanRevisionKey]
 	sees := func(r *assignment.Report) { r.Plan.OnDisk, r.Plan.InForce = generation, generation }
 	g.reports = reported(append([]change[assignment.Report]{sees}, changes...)...).reports
 	g.pods = runningPodsOf(3, "4Gi", withAgent, func(p *corev1.Pod) {
@@ -71,7 +71,7 @@ func TestWhatTheReportsSayOfThePlan(t *testing.T) {
 		},
 		"the first pod ended before it reported": {
 			crashed, isOpen(v1alpha1.ReasonNotObserved, ""),
-			isNo(v1alpha1.ReasonInjectedPodDidNotStart, "the first pod with image registry.example/orders:1 ended before its agent reported"),
+			isNo(v1alpha1.ReasonInjectedPodFailedToStart, "the first pod with image registry.example/orders:1 ended before its agent reported"),
 		},
 		"it could not be bounded": {
 			settledWorld(t, off), isYes(v1alpha1.ReasonFromReports, ""),
@@ -104,10 +104,10 @@ func TestAnImageIsStoppedEvenWhereEverythingElseIsHeld(t *testing.T) {
 		t.Fatalf("held = %+v: the case is none", p.want.held)
 	}
 	want := g.injection.Spec.DeepCopy()
-	want.ExceptImages = []string{testImage}
+	want.ExcludedImages = []string{testImage}
 	wantNoDiff(t, "injection", want, p.want.injection)
 
-	g.injection.Spec.ExceptImages = []string{testImage}
+	g.injection.Spec.ExcludedImages = []string{testImage}
 	if p := passOf(t, g); p.want.injection != nil {
 		t.Errorf("it is written again: %+v", p.want.injection)
 	}

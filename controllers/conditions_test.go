@@ -105,7 +105,7 @@ func TestTheYoungerSaysSo(t *testing.T) {
 	p := passOf(t, given{group: groupOf(4, 4, 4)})
 	p.obs.rival = "older"
 	p.want = decide(p.obs, p.lost, p.planned)
-	isNo(v1alpha1.ReasonDuplicateStreamApp, "StreamApp older is older").check(t, judged(t, p, &applied{})[v1alpha1.ConditionReady])
+	isNo(v1alpha1.ReasonConflictingStreamApp, "StreamApp older is older").check(t, judged(t, p, &applied{})[v1alpha1.ConditionReady])
 }
 
 func TestAssignmentKnown(t *testing.T) {
@@ -170,7 +170,7 @@ func TestErrorsOfTheNetworkStayOutOfStatus(t *testing.T) {
 func TestFitsAndCascadeSafe(t *testing.T) {
 	observe := func(app *v1alpha1.StreamApp) { app.Spec.Mode = v1alpha1.ModeObserve }
 	survive := func(count int32) change[v1alpha1.StreamApp] {
-		return func(app *v1alpha1.StreamApp) { app.Spec.Memory.SurvivePodLosses = &count }
+		return func(app *v1alpha1.StreamApp) { app.Spec.Memory.PodFailuresToTolerate = &count }
 	}
 	of := func(limit string, group *assignment.Group, changes ...change[v1alpha1.StreamApp]) given {
 		return given{app: streamApp(changes...), group: group, workload: statefulSet(3, podTemplate(limit)), pods: runningPodsOf(3, limit)}
@@ -180,7 +180,7 @@ func TestFitsAndCascadeSafe(t *testing.T) {
 		fits, cascade said
 	}{
 		"plenty": {
-			of("4Gi", groupOf(4, 4, 4), observe), isYes(v1alpha1.ReasonFits, "fits into its limit"), isYes(v1alpha1.ReasonSurvives, "of 3 pods may be lost"),
+			of("4Gi", groupOf(4, 4, 4), observe), isYes(v1alpha1.ReasonFits, "fits into its limit"), isYes(v1alpha1.ReasonPodFailuresTolerated, "of 3 pods may be lost"),
 		},
 		"too little for a loss": {
 			of("1536Mi", groupOf(4, 4, 4), observe), isYes(v1alpha1.ReasonFits, ""), isNo(v1alpha1.ReasonWouldCascade, "the loss of one pod"),
@@ -189,17 +189,17 @@ func TestFitsAndCascadeSafe(t *testing.T) {
 			of("1536Mi", groupOf(4, 4, 4), observe, limitsBetween("", "1600Mi")), isYes(v1alpha1.ReasonFits, ""), isNo(v1alpha1.ReasonCapped, "`maxLimit` is 1600Mi"),
 		},
 		"none need be survived": {
-			of("1536Mi", groupOf(4, 4, 4), observe, survive(0)), isYes(v1alpha1.ReasonFits, ""), isYes(v1alpha1.ReasonSurvives, ""),
+			of("1536Mi", groupOf(4, 4, 4), observe, survive(0)), isYes(v1alpha1.ReasonFits, ""), isYes(v1alpha1.ReasonPodFailuresTolerated, ""),
 		},
 		"too little for now, with none to be survived": {
-			of("512Mi", groupOf(4, 4, 4), observe, survive(0)), isNo(v1alpha1.ReasonShortage, ""), isNo(v1alpha1.ReasonWouldCascade, "do not even hold"),
+			of("512Mi", groupOf(4, 4, 4), observe, survive(0)), isNo(v1alpha1.ReasonInsufficientMemory, ""), isNo(v1alpha1.ReasonWouldCascade, "do not even hold"),
 		},
 		"too little for now, observed": {
-			of("512Mi", groupOf(4, 4, 4), observe), isNo(v1alpha1.ReasonShortage, "3 pods have too small a limit; orders-0 has 512Mi and needs"),
+			of("512Mi", groupOf(4, 4, 4), observe), isNo(v1alpha1.ReasonInsufficientMemory, "3 pods have too small a limit; orders-0 has 512Mi and needs"),
 			isNo(v1alpha1.ReasonWouldCascade, ""),
 		},
 		"too little for now, enforced": {
-			of("512Mi", groupOf(4, 4, 4)), isNo(v1alpha1.ReasonShortage, "a limit of 512Mi does not hold"), isNo(v1alpha1.ReasonWouldCascade, ""),
+			of("512Mi", groupOf(4, 4, 4)), isNo(v1alpha1.ReasonInsufficientMemory, "a limit of 512Mi does not hold"), isNo(v1alpha1.ReasonWouldCascade, ""),
 		},
 		"it is not known what runs": {
 			given{}, isOpen(v1alpha1.ReasonAssignmentUnknown, ""), isOpen(v1alpha1.ReasonAssignmentUnknown, ""),
@@ -241,7 +241,7 @@ func TestApplied(t *testing.T) {
 	}{
 		"all is as it should be": {inForce, applied{}, isYes(v1alpha1.ReasonApplied, "run with the plan")},
 		"the mode is Observe":    {given{app: streamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = "" })}, applied{}, isNo(v1alpha1.ReasonObserveMode, "nothing is applied")},
-		"held":                   {given{group: groupOf(40, 40, 40), app: streamApp()}, applied{}, isNo(v1alpha1.ReasonShortage, "nothing was changed")},
+		"held":                   {given{group: groupOf(40, 40, 40), app: streamApp()}, applied{}, isNo(v1alpha1.ReasonInsufficientMemory, "nothing was changed")},
 		"blocked": {given{workload: statefulSet(3, podTemplate("1Gi", container(func(c *corev1.Container) {
 			c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", ValueFrom: &corev1.EnvVarSource{}}}
 		})))}, applied{}, isNo(v1alpha1.ReasonOptionsNotVisible, "valueFrom")},
@@ -292,7 +292,7 @@ func TestReady(t *testing.T) {
 		verdicts[kind] = v
 		return verdicts
 	}
-	isYes(v1alpha1.ReasonAllGood, "").check(t, judgeReady(good))
+	isYes(v1alpha1.ReasonPlanApplied, "").check(t, judgeReady(good))
 	isYes(v1alpha1.ReasonObserving, "").check(t, judgeReady(with(v1alpha1.ConditionApplied, no(v1alpha1.ReasonObserveMode, "x"))))
 	isNo("Bad", "worse").check(t, judgeReady(with(v1alpha1.ConditionFits, no("Bad", "worse"))))
 	isOpen("Open", "why").check(t, judgeReady(with(v1alpha1.ConditionAssignmentKnown, unknown("Open", "why"))))

@@ -82,12 +82,12 @@ func plan(obs *observation, lost losses) *planning {
 		return result
 	}
 	running, spread := runningPods(obs), assignmentOf(obs, lost)
-	result.policy.Losses = lost.toSurvive(len(spread.Pods))
-	result.workload.Others = furtherClients(obs, result.policy.Losses)
+	result.policy.PodFailures = lost.toSurvive(len(spread.Pods))
+	result.workload.Others = furtherClients(obs, result.policy.PodFailures)
 	result.injected.Others = result.workload.Others
 	kinds := kindsOf(obs, result.workload)
 	// Losses that have happened already need not be covered once more: the tasks of pods that are away may be on the others now.
-	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.Losses-lost.away-lost.joining))
+	remaining := memplan.LoadsAfter(result.workload, spread, max(0, result.policy.PodFailures-lost.away-lost.joining))
 	observed := memplan.ObservedLoads(result.workload, spread)
 	var heaviestNow []memplan.Load
 	for i, pod := range spread.Pods {
@@ -101,25 +101,25 @@ func plan(obs *observation, lost losses) *planning {
 			need:  int64(needUnder(limitOf(p), own, remaining[i], result.policy)),
 			now:   int64(needUnder(limitOf(p), own, observed[i], result.policy)),
 		}
-		if need := int64(memplan.Need(result.workload, observed[i], result.policy)); need > result.needNow {
+		if need := int64(memplan.RequiredLimit(result.workload, observed[i], result.policy)); need > result.needNow {
 			result.needNow, heaviestNow = need, []memplan.Load{observed[i]}
 		}
-		result.needToInject = max(result.needToInject, int64(memplan.Need(result.injected, observed[i], result.policy)))
+		result.needToInject = max(result.needToInject, int64(memplan.RequiredLimit(result.injected, observed[i], result.policy)))
 	}
-	for k := result.policy.Losses; k >= 0; k-- {
+	for k := result.policy.PodFailures; k >= 0; k-- {
 		load, need := heaviestLoad(result.workload, spread, result.policy, k)
 		result.worst = append(result.worst, load)
-		if k == result.policy.Losses {
+		if k == result.policy.PodFailures {
 			result.need = int64(needUnder(memplan.Bytes(newLimit(obs, int64(need))), result.workload, load, result.policy))
 		}
 		if k == 0 && len(running) == 0 { // the first pods are to come
 			result.needNow = int64(need)
-			result.needToInject = int64(memplan.Need(result.injected, load, result.policy))
+			result.needToInject = int64(memplan.RequiredLimit(result.injected, load, result.policy))
 		}
 	}
 	result.worst = append(result.worst, heaviestNow...)
 	if obs.workload.startsInTurn && obs.workload.replicas > 1 {
-		result.coldStart = int64(memplan.Need(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
+		result.coldStart = int64(memplan.RequiredLimit(result.workload, memplan.ColdStart(result.workload, 0), result.policy))
 	}
 	result.survives = survives(obs, result, kinds, spread, lost)
 	return result
@@ -146,7 +146,7 @@ func kindOf(obs *observation, p *podFacts) podKind {
 // needUnder is the smallest limit that holds a load, for a pod that has a limit: where the JVM changes to a costlier collector just below
 // that limit, a smaller one may hold the load and this one not; then it is a larger one.
 func needUnder(has memplan.Bytes, w memplan.Workload, load memplan.Load, policy memplan.Policy) memplan.Bytes {
-	return memplan.PlanFor(w, load, policy, has).Need
+	return memplan.PlanFor(w, load, policy, has).RequiredLimit
 }
 
 // limitOf is the limit that a pod has; 0 if it has none.
@@ -162,7 +162,7 @@ func heaviestLoad(w memplan.Workload, spread memplan.Assignment, policy memplan.
 	var heaviest memplan.Load
 	most := memplan.Bytes(-1)
 	for _, load := range memplan.LoadsAfter(w, spread, k) {
-		if need := memplan.Need(w, load, policy); need > most {
+		if need := memplan.RequiredLimit(w, load, policy); need > most {
 			heaviest, most = load, need
 		}
 	}
@@ -259,7 +259,7 @@ func publishedOf(plan memplan.Plan) published {
 	}
 	slices.SortStableFunc(result.lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) })
 	var missing []string
-	for _, shortage := range plan.Shortages {
+	for _, shortage := range plan.Deficits {
 		missing = append(missing, shortage.Message)
 	}
 	result.shortage = strings.Join(missing, "; ")
@@ -297,7 +297,7 @@ func sourceOf(from memplan.Provenance) v1alpha1.Source {
 
 func policyOf(app *v1alpha1.StreamApp, lost losses) memplan.Policy {
 	policy := memplan.DefaultPolicy()
-	policy.Losses = lost.tolerated
+	policy.PodFailures = lost.tolerated
 	if app.Spec.Memory.HeadroomPercent != nil {
 		policy.HeadroomPercent = int(*app.Spec.Memory.HeadroomPercent)
 	}

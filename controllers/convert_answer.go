@@ -14,7 +14,7 @@ import (
 func (p *planning) startCold() {
 	load := memplan.ColdStart(p.workload, 0)
 	p.worst = []memplan.Load{load}
-	p.need = int64(memplan.Need(p.workload, load, p.policy))
+	p.need = int64(memplan.RequiredLimit(p.workload, load, p.policy))
 	p.needNow, p.cold = p.need, true
 }
 
@@ -29,8 +29,8 @@ func answerOf(obs *observation, lost losses, p *planning) (*Answer, error) {
 	answer := &Answer{
 		Namespace: obs.app.Namespace, StreamApp: obs.app.Name, WorkloadKind: obs.workload.kind, Workload: obs.workload.name, Container: obs.container.name,
 		Verdict: VerdictDoesNotFit, Instances: lost.instances, Tasks: p.tasks,
-		Survives: p.survives,
-		Limit:    new(quantity(files.limit)), Heap: new(quantity(files.heap)), Expected: new(quantity(files.expected)),
+		PodFailuresTolerated: p.survives,
+		Limit:                new(quantity(files.limit)), Heap: new(quantity(files.heap)), Expected: new(quantity(files.expected)),
 		Load:  Load{Threads: plan.Load.Threads, Active: plan.Load.Active, Total: plan.Load.Total},
 		Lines: files.lines, Settings: files.settings, Warnings: append(p.notes, plan.Warnings...),
 		Pods: podAnswers(obs, p), Facts: factsOf(&p.workload), Text: plan.Explain(),
@@ -40,18 +40,18 @@ func answerOf(obs *observation, lost losses, p *planning) (*Answer, error) {
 	}
 	required := min(lost.tolerated, max(0, lost.instances-1))
 	if !p.cold {
-		answer.Losses = &required
+		answer.PodFailuresToTolerate = &required
 	}
 	if plan.Fits() && (p.cold || p.survives >= required) {
 		answer.Verdict = VerdictFits
 	}
 	if p.need < neverFits {
-		answer.Need = new(quantity(p.need))
+		answer.RequiredLimit = new(quantity(p.need))
 	}
 	if p.coldStart > 0 && p.coldStart < neverFits {
 		answer.ColdStart = new(quantity(p.coldStart))
 	}
-	for _, shortage := range plan.Shortages {
+	for _, shortage := range plan.Deficits {
 		answer.Missing = append(answer.Missing, shortage.Message)
 	}
 	if want.capped != "" {
@@ -88,7 +88,7 @@ func startOf(obs *observation, want *desired, files published) Start {
 func factsOf(w *memplan.Workload) []Fact {
 	c := &w.Clients
 	facts := []Fact{
-		{Name: "version of kafka-streams", Value: versionText(w.Version.Value), Source: sourceOf(w.Version.From), Say: "`streams.version`"},
+		{Name: "version of kafka-streams", Value: versionText(w.Version.Value), Source: sourceOf(w.Version.From), OverrideWith: "`streams.version`"},
 		number("stream threads", w.Threads, "`num.stream.threads`, or `streams.threads`"),
 		number("standbys", w.Standbys, "`num.standby.replicas`, or `streams.standbyReplicas`"),
 		number("warm-ups", w.WarmUps, "`max.warmup.replicas`, or `streams.warmupReplicas`"),
@@ -121,7 +121,7 @@ func factsOf(w *memplan.Workload) []Fact {
 			memplan.HeapPercent: "the JVM's own percentage", memplan.HeapFixed: w.JVM.MaxHeap.Value.String(), memplan.HeapPlanned: "planned",
 		}, "the JVM's flags"),
 		number("CPUs", w.JVM.CPUs, "the container's CPU limit"),
-		{Name: "version of the JVM", Value: jvmVersionText(w.JVM.Version.Value), Source: sourceOf(w.JVM.Version.From), Say: "`jvm.version`"},
+		{Name: "version of the JVM", Value: jvmVersionText(w.JVM.Version.Value), Source: sourceOf(w.JVM.Version.From), OverrideWith: "`jvm.version`"},
 	}
 	return facts
 }
@@ -141,11 +141,11 @@ func jvmVersionText(version int) string {
 }
 
 func number(name string, fact memplan.Fact[int], say string) Fact {
-	return Fact{Name: name, Value: strconv.Itoa(fact.Value), Source: sourceOf(fact.From), Say: say}
+	return Fact{Name: name, Value: strconv.Itoa(fact.Value), Source: sourceOf(fact.From), OverrideWith: say}
 }
 
 func amount(name string, fact memplan.Fact[memplan.Bytes], say string) Fact {
-	return Fact{Name: name, Value: fact.Value.String(), Source: sourceOf(fact.From), Say: say}
+	return Fact{Name: name, Value: fact.Value.String(), Source: sourceOf(fact.From), OverrideWith: say}
 }
 
 func named[T comparable](name string, fact memplan.Fact[T], names map[T]string, say string) Fact {
@@ -153,5 +153,5 @@ func named[T comparable](name string, fact memplan.Fact[T], names map[T]string, 
 	if !known {
 		value = fmt.Sprint(fact.Value)
 	}
-	return Fact{Name: name, Value: value, Source: sourceOf(fact.From), Say: say}
+	return Fact{Name: name, Value: value, Source: sourceOf(fact.From), OverrideWith: say}
 }

@@ -136,7 +136,7 @@ func believed(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, 
 	switch {
 	case value >= assumed.Value:
 		return memplan.Known(value, memplan.Measured)
-	case age == v1alpha1.ProcessWarm:
+	case age == v1alpha1.ProcessWarmedUp:
 		return memplan.Known(min(assumed.Value, value.Scale(growthNum, growthDen)), memplan.Measured)
 	}
 	return assumed
@@ -159,7 +159,7 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 		return measured
 	}
 	if measured.ImageID != newest {
-		measured = v1alpha1.MeasuredRegions{ImageID: newest, Age: v1alpha1.ProcessYoung}
+		measured = v1alpha1.MeasuredRegions{ImageID: newest, Age: v1alpha1.ProcessWarmingUp}
 	}
 	for i := range obs.pods {
 		p := &obs.pods[i]
@@ -178,7 +178,7 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 			}
 		}
 		if obs.now.Sub(time.UnixMilli(report.Started)) >= warmAfter {
-			measured.Age = v1alpha1.ProcessWarm
+			measured.Age = v1alpha1.ProcessWarmedUp
 		}
 	}
 	return measured

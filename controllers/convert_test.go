@@ -173,7 +173,7 @@ func TestTheClockAloneIsWaitedFor(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	defaults := memplan.DefaultPolicy()
 	policy := policyOf(streamApp(), losses{tolerated: 2})
-	if policy.Losses != 2 || policy.HeadroomPercent != defaults.HeadroomPercent || policy.Pins != nil {
+	if policy.PodFailures != 2 || policy.HeadroomPercent != defaults.HeadroomPercent || policy.Pins != nil {
 		t.Errorf("policy = %+v, want the defaults and two losses", policy)
 	}
 	app := streamApp(func(app *v1alpha1.StreamApp) {
@@ -210,10 +210,10 @@ func TestPinsReachThePlan(t *testing.T) {
 func TestNeedGrowsWithLosses(t *testing.T) {
 	last := int64(0)
 	for survive := range int32(3) {
-		app := streamApp(limitsBetween("", "8Gi"), func(app *v1alpha1.StreamApp) { app.Spec.Memory.SurvivePodLosses = &survive })
+		app := streamApp(limitsBetween("", "8Gi"), func(app *v1alpha1.StreamApp) { app.Spec.Memory.PodFailuresToTolerate = &survive })
 		p := passOf(t, given{app: app, group: groupOf(4, 4, 4)}).planned
-		if p.need < last || p.need < p.needNow || p.policy.Losses != int(survive) || len(p.worst) != int(survive)+2 {
-			t.Errorf("to survive %d: need %s after %s, now %s, losses %d, %d loads", survive, humanBytes(p.need), humanBytes(last), humanBytes(p.needNow), p.policy.Losses, len(p.worst))
+		if p.need < last || p.need < p.needNow || p.policy.PodFailures != int(survive) || len(p.worst) != int(survive)+2 {
+			t.Errorf("to survive %d: need %s after %s, now %s, losses %d, %d loads", survive, humanBytes(p.need), humanBytes(last), humanBytes(p.needNow), p.policy.PodFailures, len(p.worst))
 		}
 		if !p.publish(p.need).fits || !p.publish(p.needNow).fits || p.publish(p.needNow/2).fits {
 			t.Errorf("to survive %d: a plan fits %v under the need, %v under that of now, %v under half of it",
@@ -240,14 +240,14 @@ func TestPodsThatRunAsShippedAreJudgedSo(t *testing.T) {
 
 func TestNoPodsYet(t *testing.T) {
 	roomy := passOf(t, given{app: streamApp(), group: groupOf(4, 4, 4), workload: statefulSet(3, podTemplate("8Gi"))}).planned
-	if roomy.survives < 1 || roomy.policy.Losses != 1 || len(roomy.pods) > 0 {
-		t.Errorf("survives %d, losses %d, pods %v; want the plan for three that are to come", roomy.survives, roomy.policy.Losses, roomy.pods)
+	if roomy.survives < 1 || roomy.policy.PodFailures != 1 || len(roomy.pods) > 0 {
+		t.Errorf("survives %d, losses %d, pods %v; want the plan for three that are to come", roomy.survives, roomy.policy.PodFailures, roomy.pods)
 	}
 	tight := passOf(t, given{app: streamApp(), group: groupOf(40, 40, 40), workload: statefulSet(3, podTemplate("512Mi"))})
 	if tight.planned.survives >= 0 {
 		t.Errorf("survives %d with a limit that holds nothing, want -1", tight.planned.survives)
 	}
-	isNo(v1alpha1.ReasonShortage, "").check(t, judged(t, tight, &applied{})[v1alpha1.ConditionFits])
+	isNo(v1alpha1.ReasonInsufficientMemory, "").check(t, judged(t, tight, &applied{})[v1alpha1.ConditionFits])
 }
 
 func TestColdStart(t *testing.T) {

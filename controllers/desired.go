@@ -82,7 +82,7 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 	} else {
 		want.planData = withGeneration(planData(obs, p, newPods))
 	}
-	want.generation = want.planData[v1alpha1.PlanGenerationKey]
+	want.generation = want.planData[v1alpha1.PlanRevisionKey]
 	want.wantInjection(obs, walls)
 	want.chooseTouches(obs)
 	return want
@@ -91,11 +91,11 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 // stopImages changes nothing of an injection but the images that it leaves alone: that one does not start is known, whatever is not.
 func (want *desired) stopImages(obs *observation) {
 	excepted := obs.exceptedImages()
-	if obs.injection == nil || slices.Equal(obs.injection.Spec.ExceptImages, excepted) {
+	if obs.injection == nil || slices.Equal(obs.injection.Spec.ExcludedImages, excepted) {
 		return
 	}
 	want.injection, want.withdrawn = obs.injection.Spec.DeepCopy(), obs.injection.Annotations[annotationWithdrawn]
-	want.injection.ExceptImages = excepted
+	want.injection.ExcludedImages = excepted
 }
 
 // chooseLimit says what a new pod gets. While pods come back it stays as it is, unless what runs already needs more.
@@ -139,7 +139,7 @@ func holds(obs *observation, p *planning, want *desired) fault {
 	case obs.workload.replicas == 0 && len(obs.pods) == 0 && obs.injection != nil:
 		return fault{v1alpha1.ReasonNoPods, "the workload is scaled to zero; the last plan stays in force"}
 	case p.needToInject > want.limit, !p.tasksKnown && !want.typical.fits:
-		return fault{v1alpha1.ReasonShortage, shortageMessage(p, want)}
+		return fault{v1alpha1.ReasonInsufficientMemory, shortageMessage(p, want)}
 	}
 	return fault{}
 }
@@ -213,7 +213,7 @@ func planData(obs *observation, p *planning, limit int64) map[string]string {
 // withGeneration adds the name of the content to the content, so that a process can say what it has read.
 func withGeneration(data map[string]string) map[string]string {
 	named := maps.Clone(data)
-	named[v1alpha1.PlanGenerationKey] = generationOf(data)
+	named[v1alpha1.PlanRevisionKey] = generationOf(data)
 	return named
 }
 
@@ -222,7 +222,7 @@ func withGeneration(data map[string]string) map[string]string {
 func generationOf(data map[string]string) string {
 	keys := make([]string, 0, len(data))
 	for key := range data {
-		if key != v1alpha1.PlanGenerationKey {
+		if key != v1alpha1.PlanRevisionKey {
 			keys = append(keys, key)
 		}
 	}

@@ -94,7 +94,7 @@ func TestWhatIsInjected(t *testing.T) {
 			want := v1alpha1.PodInjectionSpec{
 				Owner: v1alpha1.WorkloadOwner{Kind: v1alpha1.KindStatefulSet, Name: testApp}, Container: testContainer,
 				OptionsVariable: v1alpha1.JDKJavaOptions, Options: v1alpha1.LauncherOptions,
-				PlanConfigMap: "streamweir-plan-orders", PlanGeneration: p.want.generation,
+				PlanConfigMap: "streamweir-plan-orders", PlanRevision: p.want.generation,
 			}
 			c.want(&want)
 			wantNoDiff(t, "injection", &want, p.want.injection)
@@ -182,21 +182,21 @@ func TestHolds(t *testing.T) {
 		},
 		"too small a limit for what runs now": {
 			given{group: groupOf(40, 40, 40), workload: statefulSet(3, podTemplate("512Mi")), app: streamApp(limitsBetween("", "768Mi")), pods: runningPodsOf(3, "512Mi")},
-			v1alpha1.ReasonShortage,
+			v1alpha1.ReasonInsufficientMemory,
 		},
 		"too small a limit that may not be touched": {
 			given{group: groupOf(40, 40, 40), workload: statefulSet(3, podTemplate("512Mi")), app: streamApp(), pods: runningPodsOf(3, "512Mi")},
-			v1alpha1.ReasonShortage,
+			v1alpha1.ReasonInsufficientMemory,
 		},
 		"too small a limit for the first pods": {
-			given{group: groupOf(40, 40, 40), workload: statefulSet(3, podTemplate("512Mi")), app: streamApp()}, v1alpha1.ReasonShortage,
+			given{group: groupOf(40, 40, 40), workload: statefulSet(3, podTemplate("512Mi")), app: streamApp()}, v1alpha1.ReasonInsufficientMemory,
 		},
 		"too small a limit for any plan at all": {
-			given{workload: statefulSet(3, podTemplate("64Mi")), app: streamApp(), pods: runningPodsOf(3, "64Mi")}, v1alpha1.ReasonShortage,
+			given{workload: statefulSet(3, podTemplate("64Mi")), app: streamApp(), pods: runningPodsOf(3, "64Mi")}, v1alpha1.ReasonInsufficientMemory,
 		},
 		"a heap that takes too large a share of any limit": {
 			given{group: groupOf(4, 4, 4), workload: statefulSet(3, podTemplate("1Gi", javaOptions("-XX:MaxRAMPercentage=95"))), app: streamApp(limitsBetween("1Gi", ""))},
-			v1alpha1.ReasonShortage,
+			v1alpha1.ReasonInsufficientMemory,
 		},
 		"scaled to zero": {
 			kept(func(g *given) { g.workload, g.pods = statefulSet(0, podTemplate("1Gi")), []*corev1.Pod{} }), v1alpha1.ReasonNoPods,
@@ -300,7 +300,7 @@ func TestPublishedForTheSmallest(t *testing.T) {
 
 func TestTouches(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
-	generation := g.injection.Spec.PlanGeneration
+	generation := g.injection.Spec.PlanRevision
 	told := func(p *corev1.Pod) { p.Annotations[v1alpha1.PublishedAnnotation] = generation }
 	g.pods = []*corev1.Pod{
 		runningPod(0, "1Gi", told),

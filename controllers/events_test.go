@@ -28,16 +28,16 @@ func TestAnnouncements(t *testing.T) {
 		want          []string // type and reason
 	}{
 		"nothing":                             {},
-		"it was never good":                   {nil, conditionsWith(fits, no, "Shortage"), applied{}, []string{"Warning Shortage"}},
+		"it was never good":                   {nil, conditionsWith(fits, no, "InsufficientMemory"), applied{}, []string{"Warning Shortage"}},
 		"it is good from the start":           {nil, conditionsWith(fits, yes, "Fits"), applied{}, nil},
-		"it stays":                            {conditionsWith(fits, no, "Shortage"), conditionsWith(fits, no, "Shortage"), applied{}, nil},
-		"it turns bad":                        {conditionsWith(fits, yes, "Fits"), conditionsWith(fits, no, "Shortage"), applied{}, []string{"Warning Shortage"}},
-		"it turns good":                       {conditionsWith(fits, no, "Shortage"), conditionsWith(fits, yes, "Fits"), applied{}, []string{"Normal Fits"}},
-		"it is bad for another reason":        {conditionsWith(fits, no, "Shortage"), conditionsWith(fits, no, "ColdStart"), applied{}, []string{"Warning ColdStart"}},
+		"it stays":                            {conditionsWith(fits, no, "InsufficientMemory"), conditionsWith(fits, no, "InsufficientMemory"), applied{}, nil},
+		"it turns bad":                        {conditionsWith(fits, yes, "Fits"), conditionsWith(fits, no, "InsufficientMemory"), applied{}, []string{"Warning Shortage"}},
+		"it turns good":                       {conditionsWith(fits, no, "InsufficientMemory"), conditionsWith(fits, yes, "Fits"), applied{}, []string{"Normal Fits"}},
+		"it is bad for another reason":        {conditionsWith(fits, no, "InsufficientMemory"), conditionsWith(fits, no, "ColdStart"), applied{}, []string{"Warning ColdStart"}},
 		"it is open":                          {conditionsWith(fits, yes, "Fits"), conditionsWith(fits, open, "AssignmentUnknown"), applied{}, []string{"Normal AssignmentUnknown"}},
 		"Observe is no cause for warning":     {nil, conditionsWith(v1alpha1.ConditionApplied, no, v1alpha1.ReasonObserveMode), applied{}, []string{"Normal ObserveMode"}},
 		"a resize on its way is none either":  {nil, conditionsWith(v1alpha1.ConditionApplied, no, v1alpha1.ReasonInProgress), applied{}, []string{"Normal InProgress"}},
-		"Ready sums up what was told already": {nil, conditionsWith(v1alpha1.ConditionReady, no, "Shortage"), applied{}, nil},
+		"Ready sums up what was told already": {nil, conditionsWith(v1alpha1.ConditionReady, no, "InsufficientMemory"), applied{}, nil},
 		"what was done":                       {nil, nil, applied{published: true, resized: []string{"a", "b"}, removed: true}, []string{"Normal PlanPublished", "Normal LimitRaised", "Normal InjectionRemoved"}},
 	}
 	for name, c := range cases {

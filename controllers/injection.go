@@ -58,9 +58,9 @@ func (want *desired) wantInjection(obs *observation, walls envelope) {
 		Options:         v1alpha1.LauncherOptions,
 		OwnOptions:      want.ownOptions(obs),
 		PlanConfigMap:   planConfigMapName(obs.app.Name),
-		PlanGeneration:  want.generation,
+		PlanRevision:    want.generation,
 		AgentConfigMap:  obs.agentName,
-		ExceptImages:    obs.exceptedImages(),
+		ExcludedImages:  obs.exceptedImages(),
 	}
 	if variable == v1alpha1.JavaToolOptions {
 		want.injection.Options = v1alpha1.VMOptions
@@ -174,6 +174,6 @@ func placementFails(obs *observation) bool {
 			return false
 		}
 	}
-	since := obs.app.Status.PodsMissingSinceTime
+	since := obs.app.Status.PodsUnavailableSinceTime
 	return len(obs.pods) < obs.workload.replicas && since != nil && settled(since.Time)
 }

@@ -50,8 +50,8 @@ func recordMetrics(app *v1alpha1.StreamApp, survives int) {
 		gauge.With(labels).Set(value())
 	}
 	status := &app.Status
-	show(needBytes, status.Need != nil, func() float64 { return float64(status.Need.Value()) })
-	show(survivesPods, status.Survives != nil, func() float64 { return float64(survives) })
+	show(needBytes, status.RequiredLimit != nil, func() float64 { return float64(status.RequiredLimit.Value()) })
+	show(survivesPods, status.PodFailuresTolerated != nil, func() float64 { return float64(survives) })
 	show(limitBytes, status.Limit != nil, func() float64 { return float64(status.Limit.Value()) })
 	value := 0.0
 	if isTrue(app.Status.Conditions, v1alpha1.ConditionReady) {

@@ -39,7 +39,7 @@ func figuresOf(t *testing.T, app *v1alpha1.StreamApp) map[string]float64 {
 func TestMetricsFollowTheStatus(t *testing.T) {
 	app := streamApp(func(app *v1alpha1.StreamApp) { app.Name = "metrics" })
 	app.Status = v1alpha1.StreamAppStatus{
-		Need: memory("2Gi"), Survives: new(int32(2)), Limit: memory("1Gi"),
+		RequiredLimit: memory("2Gi"), PodFailuresTolerated: new(int32(2)), Limit: memory("1Gi"),
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
 	}
 	recordMetrics(app, 2)

@@ -90,7 +90,7 @@ func pinnedSpec(c chance) change[v1alpha1.StreamApp] {
 	return func(app *v1alpha1.StreamApp) {
 		app.Spec.Memory.Requests = v1alpha1.RequestsPolicy(c.pick("", "Keep", "FollowLimit", "Expected"))
 		if c.oneIn(3) {
-			app.Spec.Memory.SurvivePodLosses = new(int32(c.IntN(3)))
+			app.Spec.Memory.PodFailuresToTolerate = new(int32(c.IntN(3)))
 		}
 		if c.oneIn(6) {
 			app.Spec.Memory.HeadroomPercent = new(int32(5 * c.IntN(6)))
@@ -204,14 +204,14 @@ func pinnedStatus(c chance, g *given) {
 	}
 	g.app.Status.ObservedGeneration = g.app.Generation
 	if c.oneIn(2) {
-		g.app.Status.PodsMissingSinceTime = new(metav1.NewTime(testNow.Add(-time.Duration(c.IntN(60)) * time.Second)))
+		g.app.Status.PodsUnavailableSinceTime = new(metav1.NewTime(testNow.Add(-time.Duration(c.IntN(60)) * time.Second)))
 	}
 	if g.agent && c.oneIn(2) {
-		state := v1alpha1.ImageState(c.pick(string(v1alpha1.ImageStarted), string(v1alpha1.ImageProven), string(v1alpha1.ImageProven), string(v1alpha1.ImageStopped)))
+		state := v1alpha1.ImageState(c.pick(string(v1alpha1.ImageStarted), string(v1alpha1.ImageProven), string(v1alpha1.ImageProven), string(v1alpha1.ImageFailedToStart)))
 		g.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, state, time.Hour)}
 	}
 	if g.agent && c.oneIn(2) {
-		g.app.Status.Measured = v1alpha1.MeasuredRegions{ImageID: testDigest, Metaspace: memory("88Mi"), Age: v1alpha1.ProcessWarm}
+		g.app.Status.Measured = v1alpha1.MeasuredRegions{ImageID: testDigest, Metaspace: memory("88Mi"), Age: v1alpha1.ProcessWarmedUp}
 	}
 }
 
@@ -258,7 +258,7 @@ func pinnedNumbers(p pass) string {
 	if i := p.want.injection; i != nil {
 		m := i.Memory
 		line("injection: limit %v for %v image %q request %v agent %q excluded %v own options %t", m.Limit, m.ForLimit, m.ForImage, m.Request, i.AgentConfigMap,
-			i.ExceptImages, i.OwnOptions != nil)
+			i.ExcludedImages, i.OwnOptions != nil)
 	}
 	for _, r := range p.want.resizes {
 		line("resize %s from %d to %d request %d", r.pod.name, r.from, r.to, r.request)
@@ -272,8 +272,8 @@ func pinnedNumbers(p pass) string {
 	}
 	m := p.obs.measured
 	line("measured %s %v %v %v %v", m.ImageID, m.Metaspace, m.CodeCache, m.ApplicationHeap, m.AverageRecord)
-	for _, pod := range p.status(&applied{}).PodsThatDiffer {
-		line("differs: %s limit %v required %v tasks %d resize %s", pod.Name, pod.Limit, pod.Need, deref(pod.Tasks), pod.Resize)
+	for _, pod := range p.status(&applied{}).DivergentPods {
+		line("differs: %s limit %v required %v tasks %d resize %s", pod.Name, pod.Limit, pod.RequiredLimit, deref(pod.Tasks), pod.Resize)
 	}
 	return out.String()
 }

@@ -34,10 +34,10 @@ type podFacts struct {
 	nodeLost    bool
 	readySince  time.Time // zero while it is not ready
 
-	optedOut       bool
-	injected       bool   // the admission policy has made it mount the plan
-	planGeneration string // that it was last told of
-	touched        touched
+	optedOut     bool
+	injected     bool   // the admission policy has made it mount the plan
+	planRevision string // that it was last told of
+	touched      touched
 
 	// image is the container's, as the pod names it; imageID is what runs, "" until it is pulled.
 	image, imageID string
@@ -104,11 +104,11 @@ func readPod(pod *corev1.Pod, container string, nodes map[string]nodeFacts) podF
 		node:    pod.Spec.NodeName,
 		created: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time,
 		phase: pod.Status.Phase, terminating: pod.DeletionTimestamp != nil, qos: pod.Status.QOSClass,
-		optedOut:       pod.Annotations[v1alpha1.InjectAnnotation] == "false",
-		planGeneration: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
-		touched:        readTouched(pod.Annotations[annotationTouched]),
-		injected:       pod.Annotations[v1alpha1.PlanAnnotation] != "",
-		cpuBound:       cpuBound(pod.Spec.Containers) && cpuBound(pod.Spec.InitContainers),
+		optedOut:     pod.Annotations[v1alpha1.InjectAnnotation] == "false",
+		planRevision: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
+		touched:      readTouched(pod.Annotations[annotationTouched]),
+		injected:     pod.Annotations[v1alpha1.PlanAnnotation] != "",
+		cpuBound:     cpuBound(pod.Spec.Containers) && cpuBound(pod.Spec.InitContainers),
 	}
 	facts.nodeLost = pod.Spec.NodeName != "" && nodes[pod.Spec.NodeName].lost
 	for _, ip := range pod.Status.PodIPs {

@@ -45,7 +45,7 @@ func TestReadPod(t *testing.T) {
 		return podFacts{
 			name: "orders-0", uid: "orders-0-uid", resourceVersion: "1", node: "node-0", addresses: []string{"10.0.0.1"},
 			created: testNow.Add(-time.Hour), started: testNow.Add(-time.Hour), phase: corev1.PodRunning, readySince: testNow.Add(-time.Hour),
-			injected: true, planGeneration: "first", limit: memory("1Gi"), request: memory("1Gi"), actualLimit: memory("1Gi"), qos: corev1.PodQOSBurstable,
+			injected: true, planRevision: "first", limit: memory("1Gi"), request: memory("1Gi"), actualLimit: memory("1Gi"), qos: corev1.PodQOSBurstable,
 		}
 	}
 	cases := map[string]struct {
@@ -66,17 +66,17 @@ func TestReadPod(t *testing.T) {
 		},
 		"opted out": {
 			func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.InjectAnnotation: "false"} }, nil,
-			func(f *podFacts) { f.optedOut, f.injected, f.planGeneration = true, false, "" },
+			func(f *podFacts) { f.optedOut, f.injected, f.planRevision = true, false, "" },
 		},
 		"opted in by any other word": {
 			func(p *corev1.Pod) { p.Annotations[v1alpha1.InjectAnnotation] = "no" }, nil, func(*podFacts) {},
 		},
 		"told of a newer plan than it was made with": {
-			func(p *corev1.Pod) { p.Annotations[v1alpha1.PublishedAnnotation] = "second" }, nil, func(f *podFacts) { f.planGeneration = "second" },
+			func(p *corev1.Pod) { p.Annotations[v1alpha1.PublishedAnnotation] = "second" }, nil, func(f *podFacts) { f.planRevision = "second" },
 		},
 		"told of a plan that it was not made with": {
 			func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.PublishedAnnotation: "second"} }, nil,
-			func(f *podFacts) { f.injected, f.planGeneration = false, "second" },
+			func(f *podFacts) { f.injected, f.planRevision = false, "second" },
 		},
 		"raised, and the kubelet has not carried it out": {
 			func(p *corev1.Pod) { p.Spec.Containers[0].Resources = memoryResources("1Gi", "2Gi") }, nil,

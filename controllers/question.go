@@ -174,7 +174,7 @@ func addProperties(streams *v1alpha1.StreamsSpec, properties map[string]string) 
 
 // applyToSpec puts into the spec what a user could have written there.
 func (c Change) applyToSpec(spec *v1alpha1.StreamAppSpec) {
-	spec.Memory.SurvivePodLosses = cmp.Or(c.Lost, spec.Memory.SurvivePodLosses)
+	spec.Memory.PodFailuresToTolerate = cmp.Or(c.Lost, spec.Memory.PodFailuresToTolerate)
 	if c.Limit != nil {
 		spec.Memory.MinLimit, spec.Memory.MaxLimit = nil, nil
 	}
@@ -287,12 +287,12 @@ func limitThatFits(obs *observation, need int64, coldStart bool) int64 {
 		more.limitTo(new(quantity(need)))
 		answer := answerTo(&more, coldStart)
 		switch {
-		case answer == nil || answer.Need == nil:
+		case answer == nil || answer.RequiredLimit == nil:
 			return 0
 		case answer.fits():
 			return need
 		}
-		need = max(answer.Need.Value(), need+leastLimit)
+		need = max(answer.RequiredLimit.Value(), need+leastLimit)
 	}
 	return 0
 }

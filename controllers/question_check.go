@@ -44,7 +44,7 @@ func checkMemory(m *v1alpha1.MemorySpec) error {
 		field string
 		value *int32
 		most  int32
-	}{{"memory.survivePodLosses", m.SurvivePodLosses, 100}, {"memory.headroomPercent", m.HeadroomPercent, 50}} {
+	}{{"memory.podFailuresToTolerate", m.PodFailuresToTolerate, 100}, {"memory.headroomPercent", m.HeadroomPercent, 50}} {
 		if n.value != nil && (*n.value < 0 || *n.value > n.most) {
 			errs = append(errs, fmt.Errorf("`%s` is %d: it must be from 0 to %d", n.field, *n.value, n.most))
 		}

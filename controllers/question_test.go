@@ -64,13 +64,13 @@ func TestAnAnswerIsWhatTheOperatorWouldSay(t *testing.T) {
 	want := decide(obs, lost, planned)
 
 	answer := ask(t, Question{App: app, Now: testNow, Reader: Objects{app, set}})
-	if answer.Need.Value() != planned.need || answer.Survives != planned.survives || answer.Tasks != planned.tasks || answer.Limit.Value() != want.limit {
-		t.Errorf("need %s, survives %d, tasks %d, limit %s; the operator says %d, %d, %d, %d", answer.Need, answer.Survives, answer.Tasks, answer.Limit,
+	if answer.RequiredLimit.Value() != planned.need || answer.PodFailuresTolerated != planned.survives || answer.Tasks != planned.tasks || answer.Limit.Value() != want.limit {
+		t.Errorf("need %s, survives %d, tasks %d, limit %s; the operator says %d, %d, %d, %d", answer.RequiredLimit, answer.PodFailuresTolerated, answer.Tasks, answer.Limit,
 			planned.need, planned.survives, planned.tasks, want.limit)
 	}
 	fromText := ask(t, question())
-	if fromText.Need.Cmp(*answer.Need) != 0 || fromText.Tasks != 24 {
-		t.Errorf("the description gives a need of %s for %d tasks, the spec %s for %d", fromText.Need, fromText.Tasks, answer.Need, answer.Tasks)
+	if fromText.RequiredLimit.Cmp(*answer.RequiredLimit) != 0 || fromText.Tasks != 24 {
+		t.Errorf("the description gives a need of %s for %d tasks, the spec %s for %d", fromText.RequiredLimit, fromText.Tasks, answer.RequiredLimit, answer.Tasks)
 	}
 	if len(fromText.Assumptions) == 0 || !strings.HasPrefix(fromText.Assumptions[0], "topology, line ") {
 		t.Errorf("assumptions %q, want the lines of the topology that they are about", fromText.Assumptions)
@@ -83,22 +83,28 @@ func TestEveryChangeShowsInTheAnswer(t *testing.T) {
 		change Change
 		want   func(*Answer) bool
 	}{
-		"two losses need more":                 {Change{Lost: new(int32(2))}, func(a *Answer) bool { return *a.Losses == 2 && a.Need.Cmp(*now.Need) > 0 }},
-		"no loss needs less":                   {Change{Lost: new(int32(0))}, func(a *Answer) bool { return *a.Losses == 0 && a.Need.Cmp(*now.Need) < 0 }},
-		"six replicas share the tasks":         {Change{Replicas: new(int32(6))}, func(a *Answer) bool { return a.Instances == 6 && a.Need.Cmp(*now.Need) < 0 }},
-		"twice the partitions, twice tasks":    {Change{Partitions: 2}, func(a *Answer) bool { return a.Tasks == 48 && a.Need.Cmp(*now.Need) > 0 }},
-		"half a partition more is rounded up":  {Change{Partitions: 1.04}, func(a *Answer) bool { return a.Tasks == 26 }},
-		"a larger limit gets a larger heap":    {Change{Limit: memory("8Gi")}, func(a *Answer) bool { return a.Limit.String() == "8Gi" && a.Heap.Cmp(*now.Heap) > 0 }},
-		"four threads have four producers":     {Change{Threads: new(int32(4))}, func(a *Answer) bool { return a.Load.Threads == 4 && a.Need.Cmp(*now.Need) > 0 }},
-		"standbys are more tasks on each pod":  {Change{Standbys: new(int32(1))}, func(a *Answer) bool { return a.Load.Total > now.Load.Total }},
-		"an old version has its own findings":  {Change{Version: "2.4.0"}, func(a *Answer) bool { return strings.Contains(strings.Join(a.Warnings, ";"), "2.4.0") }},
-		"a cold start runs everything at once": {Change{ColdStart: true}, func(a *Answer) bool { return a.Load.Active == 24 && a.Need.Cmp(*now.Need) > 0 && a.Losses == nil }},
-		"and needs no more than its limit":     {Change{ColdStart: true, Limit: memory("16Gi")}, func(a *Answer) bool { return a.Verdict == VerdictFits }},
+		"two losses need more": {Change{Lost: new(int32(2))}, func(a *Answer) bool {
+			return *a.PodFailuresToTolerate == 2 && a.RequiredLimit.Cmp(*now.RequiredLimit) > 0
+		}},
+		"no loss needs less": {Change{Lost: new(int32(0))}, func(a *Answer) bool {
+			return *a.PodFailuresToTolerate == 0 && a.RequiredLimit.Cmp(*now.RequiredLimit) < 0
+		}},
+		"six replicas share the tasks":        {Change{Replicas: new(int32(6))}, func(a *Answer) bool { return a.Instances == 6 && a.RequiredLimit.Cmp(*now.RequiredLimit) < 0 }},
+		"twice the partitions, twice tasks":   {Change{Partitions: 2}, func(a *Answer) bool { return a.Tasks == 48 && a.RequiredLimit.Cmp(*now.RequiredLimit) > 0 }},
+		"half a partition more is rounded up": {Change{Partitions: 1.04}, func(a *Answer) bool { return a.Tasks == 26 }},
+		"a larger limit gets a larger heap":   {Change{Limit: memory("8Gi")}, func(a *Answer) bool { return a.Limit.String() == "8Gi" && a.Heap.Cmp(*now.Heap) > 0 }},
+		"four threads have four producers":    {Change{Threads: new(int32(4))}, func(a *Answer) bool { return a.Load.Threads == 4 && a.RequiredLimit.Cmp(*now.RequiredLimit) > 0 }},
+		"standbys are more tasks on each pod": {Change{Standbys: new(int32(1))}, func(a *Answer) bool { return a.Load.Total > now.Load.Total }},
+		"an old version has its own findings": {Change{Version: "2.4.0"}, func(a *Answer) bool { return strings.Contains(strings.Join(a.Warnings, ";"), "2.4.0") }},
+		"a cold start runs everything at once": {Change{ColdStart: true}, func(a *Answer) bool {
+			return a.Load.Active == 24 && a.RequiredLimit.Cmp(*now.RequiredLimit) > 0 && a.PodFailuresToTolerate == nil
+		}},
+		"and needs no more than its limit": {Change{ColdStart: true, Limit: memory("16Gi")}, func(a *Answer) bool { return a.Verdict == VerdictFits }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a := ask(t, question(func(q *Question) { q.Change = tc.change })); !tc.want(a) {
 				t.Errorf("tasks %d, losses %v, load %+v, limit %s, heap %s, need %s; before need %s, heap %s; warnings %q",
-					a.Tasks, a.Losses, a.Load, a.Limit, a.Heap, a.Need, now.Need, now.Heap, a.Warnings)
+					a.Tasks, a.PodFailuresToTolerate, a.Load, a.Limit, a.Heap, a.RequiredLimit, now.RequiredLimit, now.Heap, a.Warnings)
 			}
 		})
 	}
@@ -121,15 +127,15 @@ func TestVerdictAndRemediesAgree(t *testing.T) {
 	for _, change := range []Change{{Limit: memory(limit)}, {Replicas: &replicas}} {
 		small.Change = change
 		if cured := ask(t, small); cured.Verdict != VerdictFits || len(cured.Remedies) != 0 {
-			t.Errorf("the remedies were %q, but %+v is %s and needs %s", answer.Remedies, change, cured.Verdict, cured.Need)
+			t.Errorf("the remedies were %q, but %+v is %s and needs %s", answer.Remedies, change, cured.Verdict, cured.RequiredLimit)
 		}
 	}
 }
 
 func TestABoundedProcessNeedsLess(t *testing.T) {
 	shipped, bounded := ask(t, question()), ask(t, question(func(q *Question) { q.Bounded = true }))
-	if bounded.Need.Cmp(*shipped.Need) >= 0 {
-		t.Errorf("bounded %s, as shipped %s", bounded.Need, shipped.Need)
+	if bounded.RequiredLimit.Cmp(*shipped.RequiredLimit) >= 0 {
+		t.Errorf("bounded %s, as shipped %s", bounded.RequiredLimit, shipped.RequiredLimit)
 	}
 	if !strings.Contains(strings.Join(bounded.Start.Properties, "\n"), "rocksdb.cache.bytes=") {
 		t.Errorf("properties %q, want the size of the shared cache", bounded.Start.Properties)
@@ -238,12 +244,12 @@ func TestAStatusIsAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := streamApp(func(app *v1alpha1.StreamApp) {
 				app.Status = v1alpha1.StreamAppStatus{
-					Conditions: tc.conditions, Tasks: new(int32(12)), Survives: new(int32(1)), Need: memory("2157Mi"),
-					PodsThatDiffer: []v1alpha1.PodStatus{{Name: "orders-0", Need: memory("1Gi")}},
+					Conditions: tc.conditions, Tasks: new(int32(12)), PodFailuresTolerated: new(int32(1)), RequiredLimit: memory("2157Mi"),
+					DivergentPods: []v1alpha1.PodStatus{{Name: "orders-0", RequiredLimit: memory("1Gi")}},
 				}
 			})
 			answer := AnswerOf(app)
-			if answer.Verdict != tc.want || answer.Tasks != 12 || answer.Survives != 1 || len(answer.Pods) != 1 {
+			if answer.Verdict != tc.want || answer.Tasks != 12 || answer.PodFailuresTolerated != 1 || len(answer.Pods) != 1 {
 				t.Errorf("%+v, want %s of 12 tasks", answer, tc.want)
 			}
 			app.Generation++
@@ -268,9 +274,9 @@ func TestAnAnswerKnowsWhatTheAgentsHaveShown(t *testing.T) {
 		}
 	}
 	asShipped, proven := ask(t, question()), ask(t, question(shown(known(testImage, testDigest, v1alpha1.ImageProven, 0))))
-	if proven.Need.Cmp(*asShipped.Need) >= 0 {
-		t.Errorf("the need is %s once the image is proven, and %s before", proven.Need, asShipped.Need)
+	if proven.RequiredLimit.Cmp(*asShipped.RequiredLimit) >= 0 {
+		t.Errorf("the need is %s once the image is proven, and %s before", proven.RequiredLimit, asShipped.RequiredLimit)
 	}
 	started := ask(t, question(shown(known(testImage, testDigest, v1alpha1.ImageStarted, 0))))
-	wantNoDiff(t, "need of an image that has only started", asShipped.Need.String(), started.Need.String())
+	wantNoDiff(t, "need of an image that has only started", asShipped.RequiredLimit.String(), started.RequiredLimit.String())
 }

@@ -126,10 +126,10 @@ func countLossesOf(obs *observation) losses {
 		return losses{tolerated: 1}
 	}
 	var since time.Time
-	if t := obs.app.Status.PodsMissingSinceTime; t != nil {
+	if t := obs.app.Status.PodsUnavailableSinceTime; t != nil {
 		since = t.Time
 	}
-	lost := countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.SurvivePodLosses, since, obs.now)
+	lost := countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.PodFailuresToTolerate, since, obs.now)
 	lost.joining = obs.joiningPods()
 	return lost
 }

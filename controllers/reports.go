@@ -205,7 +205,7 @@ func (o *observation) suspectSilent(latest map[string]assignment.PodReport) {
 			silent = append(silent, p)
 		}
 	}
-	if len(silent) > min(tolerated(perNode, running, o.app.Spec.Memory.SurvivePodLosses), running-1) {
+	if len(silent) > min(tolerated(perNode, running, o.app.Spec.Memory.PodFailuresToTolerate), running-1) {
 		return
 	}
 	for _, p := range silent {

@@ -120,7 +120,7 @@ func TestAShortageAsShippedDoesNotKeepTheFirstPodFromBeingBounded(t *testing.T) 
 	}
 	g.agent = false
 	g.reports, g.group = nil, groupOf(4, 4, 4)
-	if p := passOf(t, g); p.want.held.reason != v1alpha1.ReasonShortage {
+	if p := passOf(t, g); p.want.held.reason != v1alpha1.ReasonInsufficientMemory {
 		t.Errorf("without an agent: held = %+v, want a shortage", p.want.held)
 	}
 }
@@ -283,13 +283,13 @@ func TestADeadConnectionIsTheFirstSignOfALoss(t *testing.T) {
 }
 
 func withLosses(g given, losses int32) given {
-	g.app = streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) { app.Spec.Memory.SurvivePodLosses = &losses })
+	g.app = streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) { app.Spec.Memory.PodFailuresToTolerate = &losses })
 	return g
 }
 
 func TestTouchesAreRepeatedUntilThePlanIsSeen(t *testing.T) {
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanGenerationKey]
+	generation := g.plan.Data[v1alpha1.PlanRevisionKey]
 	told := func(count int, ago time.Duration) change[corev1.Pod] {
 		return func(p *corev1.Pod) {
 			p.Annotations[v1alpha1.PublishedAnnotation] = generation

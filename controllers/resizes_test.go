@@ -177,7 +177,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	missingFor := func(d time.Duration) *v1alpha1.StreamApp {
 		return streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) {
-			app.Status.PodsMissingSinceTime = new(metav1.NewTime(testNow.Add(-d)))
+			app.Status.PodsUnavailableSinceTime = new(metav1.NewTime(testNow.Add(-d)))
 		})
 	}
 	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
@@ -283,7 +283,7 @@ func TestRollingUpdatesResizeNothing(t *testing.T) {
 	}
 	g.pods = runningPodsOf(3, limit.String())
 	g = after(t, g)
-	generation, now := g.injection.Spec.PlanGeneration, testNow
+	generation, now := g.injection.Spec.PlanRevision, testNow
 	step := func(what string, g given) given {
 		t.Helper()
 		now = now.Add(20 * time.Second)
@@ -292,7 +292,7 @@ func TestRollingUpdatesResizeNothing(t *testing.T) {
 		if len(p.want.resizes) > 0 {
 			t.Fatalf("%s: resizes %v", what, p.resizes())
 		}
-		if got := p.want.injection; got == nil || got.PlanGeneration != generation || got.Memory.Limit != nil && got.Memory.Limit.Cmp(*limit) != 0 {
+		if got := p.want.injection; got == nil || got.PlanRevision != generation || got.Memory.Limit != nil && got.Memory.Limit.Cmp(*limit) != 0 {
 			t.Fatalf("%s: injection %+v, want plan %s and limit %s as before", what, got, generation, limit)
 		}
 		g.app = g.app.DeepCopy()
@@ -372,7 +372,7 @@ func TestWhatRunsAlreadyIsHeldEvenWhilePodsComeBack(t *testing.T) {
 	if p.want.held.found() || len(p.want.resizes) != 1 || p.want.resizes[0].to != p.planned.needNow {
 		t.Errorf("held %+v, resizes %v; want one to %s", p.want.held, p.resizes(), humanBytes(p.planned.needNow))
 	}
-	if p.want.limit < p.planned.needNow || p.want.generation != g.injection.Spec.PlanGeneration {
+	if p.want.limit < p.planned.needNow || p.want.generation != g.injection.Spec.PlanRevision {
 		t.Errorf("limit %s, plan %s; want at least %s, and the plan in force", humanBytes(p.want.limit), p.want.generation, humanBytes(p.planned.needNow))
 	}
 }

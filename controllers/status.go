@@ -33,14 +33,14 @@ func statusOf(obs *observation, lost losses, p *planning, want *desired, done *a
 	running := runningPods(obs)
 	status.Pods = new(int32(len(running)))
 	if !lost.missingSince.IsZero() {
-		status.MissingPods = new(int32(max(0, obs.workload.replicas-len(running))))
-		status.PodsMissingSinceTime = new(metav1.NewTime(lost.missingSince).Rfc3339Copy())
+		status.UnavailablePods = new(int32(max(0, obs.workload.replicas-len(running))))
+		status.PodsUnavailableSinceTime = new(metav1.NewTime(lost.missingSince).Rfc3339Copy())
 	}
 	if obs.container.limit == nil {
 		return status
 	}
 	figures(&status, obs, p, want)
-	status.PodsThatDiffer, status.PodsNotListed = podsThatDiffer(obs, p, want, done)
+	status.DivergentPods, status.DivergentPodsOmitted = divergentPods(obs, p, want, done)
 	status.Warnings = warningsOf(obs, p, want)
 	keepSmall(&status)
 	return status
@@ -51,16 +51,16 @@ const maxStatus = 32 << 10
 
 // keepSmall takes pods off the list, and counts them, until the status is small enough: with long messages fewer than 50 find room.
 func keepSmall(status *v1alpha1.StreamAppStatus) {
-	for len(status.PodsThatDiffer) > 1 {
+	for len(status.DivergentPods) > 1 {
 		if data, err := json.Marshal(status); err != nil || len(data) < maxStatus {
 			return
 		}
-		more := 1 + len(status.PodsThatDiffer)/10
-		status.PodsThatDiffer = status.PodsThatDiffer[:len(status.PodsThatDiffer)-more]
-		if status.PodsNotListed == nil {
-			status.PodsNotListed = new(int32)
+		more := 1 + len(status.DivergentPods)/10
+		status.DivergentPods = status.DivergentPods[:len(status.DivergentPods)-more]
+		if status.DivergentPodsOmitted == nil {
+			status.DivergentPodsOmitted = new(int32)
 		}
-		*status.PodsNotListed += int32(more)
+		*status.DivergentPodsOmitted += int32(more)
 	}
 }
 
@@ -70,9 +70,9 @@ func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, wa
 	status.Expected = new(quantity(want.typical.expected))
 	if p.tasksKnown {
 		status.Tasks = new(int32(p.tasks))
-		status.Survives = new(int32(max(0, p.survives)))
+		status.PodFailuresTolerated = new(int32(max(0, p.survives)))
 		if p.need < neverFits {
-			status.Need = new(quantity(p.need))
+			status.RequiredLimit = new(quantity(p.need))
 		}
 	}
 	status.Lines = want.typical.lines[:min(len(want.typical.lines), v1alpha1.MaxLines)]
@@ -85,9 +85,9 @@ func figures(status *v1alpha1.StreamAppStatus, obs *observation, p *planning, wa
 			}
 		}
 	}
-	status.PlanGeneration = want.generation
+	status.PlanRevision = want.generation
 	if want.held.found() && obs.injection != nil {
-		status.PlanGeneration = obs.injection.Spec.PlanGeneration
+		status.PlanRevision = obs.injection.Spec.PlanRevision
 	}
 }
 
@@ -104,14 +104,14 @@ func conditionsOf(obs *observation, verdicts map[string]verdict) []metav1.Condit
 	return conditions
 }
 
-// podsThatDiffer lists the pods whose limit, need or resize is not that of the typical pod, and counts those that the list has no room
+// divergentPods lists the pods whose limit, need or resize is not that of the typical pod, and counts those that the list has no room
 // for. Pods with a resize that failed come first.
-func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied) ([]v1alpha1.PodStatus, *int32) {
+func divergentPods(obs *observation, p *planning, want *desired, done *applied) ([]v1alpha1.PodStatus, *int32) {
 	var troubled, others []v1alpha1.PodStatus
 	for _, pod := range runningPods(obs) {
 		entry, trouble := podStatus(obs, &pod, p, done)
 		asReported := reportedStatus(obs, &pod, want, &entry)
-		same := entry.Limit != nil && entry.Limit.Value() == want.limit && (entry.Need == nil || entry.Need.Value() == p.need) && asReported
+		same := entry.Limit != nil && entry.Limit.Value() == want.limit && (entry.RequiredLimit == nil || entry.RequiredLimit.Value() == p.need) && asReported
 		switch {
 		case trouble:
 			troubled = append(troubled, entry)
@@ -120,8 +120,8 @@ func podsThatDiffer(obs *observation, p *planning, want *desired, done *applied)
 		}
 	}
 	all := slices.Concat(troubled, others)
-	if more := len(all) - v1alpha1.MaxPodsThatDiffer; more > 0 {
-		return all[:v1alpha1.MaxPodsThatDiffer], new(int32(more))
+	if more := len(all) - v1alpha1.MaxDivergentPods; more > 0 {
+		return all[:v1alpha1.MaxDivergentPods], new(int32(more))
 	}
 	return all, nil
 }
@@ -132,7 +132,7 @@ func podStatus(obs *observation, pod *podFacts, p *planning, done *applied) (ent
 	if planned, known := p.pods[pod.name]; known {
 		entry.Tasks = new(int32(planned.tasks))
 		if planned.need < neverFits {
-			entry.Need = new(quantity(planned.need))
+			entry.RequiredLimit = new(quantity(planned.need))
 		}
 	}
 	if refused, ok := done.refused[pod.name]; ok {
@@ -157,9 +157,9 @@ func reportedStatus(obs *observation, pod *podFacts, want *desired, entry *v1alp
 		published = generationOf(obs.planConfigMap.Data)
 	}
 	if inForce := report.Plan.InForce; inForce != published && inForce != "" {
-		entry.PlanGeneration = shorten(inForce, maxGeneration)
+		entry.PlanRevision = shorten(inForce, maxGeneration)
 	}
-	return report.Bounded == assignment.BoundedInForce && entry.PlanGeneration == ""
+	return report.Bounded == assignment.BoundedInForce && entry.PlanRevision == ""
 }
 
 // maxGeneration is the longest name of a plan that the status takes.

@@ -57,8 +57,8 @@ func TestStatusStaysSmall(t *testing.T) {
 			if size := sizeOf(t, status); size >= maxStatus {
 				t.Errorf("the status takes %d bytes, want less than %d", size, maxStatus)
 			}
-			listed, more := len(status.PodsThatDiffer), status.PodsNotListed
-			if listed == 0 || listed > v1alpha1.MaxPodsThatDiffer || more == nil || listed+int(*more) != 500 {
+			listed, more := len(status.DivergentPods), status.DivergentPodsOmitted
+			if listed == 0 || listed > v1alpha1.MaxDivergentPods || more == nil || listed+int(*more) != 500 {
 				t.Errorf("%d pods are listed and %v counted, want 500 in all", listed, more)
 			}
 			wantLegal(t, status)
@@ -83,7 +83,7 @@ func wantLegal(t *testing.T, status v1alpha1.StreamAppStatus) {
 		}
 		settings[setting.Name] = true
 	}
-	for _, pod := range status.PodsThatDiffer {
+	for _, pod := range status.DivergentPods {
 		if pods[pod.Name] || utf8.RuneCountInString(pod.Message) > v1alpha1.MaxText || !utf8.ValidString(pod.Message) {
 			t.Errorf("pod %s stands twice, or has too long a message: %q", pod.Name, pod.Message)
 		}
@@ -108,10 +108,10 @@ func TestFiftyPodsThenACount(t *testing.T) {
 	for _, count := range []int{1, 50, 51, 500} {
 		p := passOf(t, given{workload: statefulSet(int32(count), podTemplate("4Gi")), pods: manyPods(count, ""), group: groupOf(4, 4, 4), app: streamApp()})
 		status := p.status(&applied{})
-		if got := len(status.PodsThatDiffer); got != min(count, 50) {
+		if got := len(status.DivergentPods); got != min(count, 50) {
 			t.Errorf("%d of %d pods are listed, want %d", got, count, min(count, 50))
 		}
-		if more := status.PodsNotListed; count <= 50 && more != nil || count > 50 && (more == nil || int(*more) != count-50) {
+		if more := status.DivergentPodsOmitted; count <= 50 && more != nil || count > 50 && (more == nil || int(*more) != count-50) {
 			t.Errorf("of %d pods %v are counted, want the rest", count, more)
 		}
 	}
@@ -121,11 +121,11 @@ func TestPodsInTroubleComeFirst(t *testing.T) {
 	pods := manyPods(60, "")
 	pods[59] = manyPods(60, "no room")[59]
 	p := passOf(t, given{workload: statefulSet(60, podTemplate("4Gi")), pods: pods, group: groupOf(4, 4, 4), app: streamApp()})
-	first := p.status(&applied{}).PodsThatDiffer[0]
+	first := p.status(&applied{}).DivergentPods[0]
 	if first.Resize != v1alpha1.ResizeInfeasible || first.Message != "no room" || !strings.HasSuffix(first.Name, "0059") {
 		t.Errorf("the first is %+v, want the one whose resize cannot be done", first)
 	}
-	refused := p.status(&applied{refused: map[string]refusal{pods[58].Name: {limit: 2048 * mib, message: "quota"}}}).PodsThatDiffer[0]
+	refused := p.status(&applied{refused: map[string]refusal{pods[58].Name: {limit: 2048 * mib, message: "quota"}}}).DivergentPods[0]
 	if refused.Resize != v1alpha1.ResizeRefused || refused.Message != "2Gi refused: quota" {
 		t.Errorf("the first is %+v, want the one whose resize was refused", refused)
 	}
@@ -158,15 +158,15 @@ func TestTruncate(t *testing.T) {
 func TestStatusFigures(t *testing.T) {
 	p := passOf(t, given{group: groupOf(4, 4, 4), app: streamApp(), workload: statefulSet(3, podTemplate("4Gi")), pods: runningPodsOf(3, "4Gi")})
 	status := p.status(&applied{})
-	wantNoDiff(t, "counts", []int32{3, 12, int32(p.planned.survives)}, []int32{*status.Pods, *status.Tasks, *status.Survives})
-	if status.Limit.String() != "4Gi" || status.Need.Value() != p.planned.need || status.Heap.Sign() <= 0 || status.Expected.Sign() <= 0 {
-		t.Errorf("limit %v, need %v, heap %v, expected %v", status.Limit, status.Need, status.Heap, status.Expected)
+	wantNoDiff(t, "counts", []int32{3, 12, int32(p.planned.survives)}, []int32{*status.Pods, *status.Tasks, *status.PodFailuresTolerated})
+	if status.Limit.String() != "4Gi" || status.RequiredLimit.Value() != p.planned.need || status.Heap.Sign() <= 0 || status.Expected.Sign() <= 0 {
+		t.Errorf("limit %v, need %v, heap %v, expected %v", status.Limit, status.RequiredLimit, status.Heap, status.Expected)
 	}
-	if status.PlanGeneration != p.want.generation || status.Mode != v1alpha1.ModeEnforce || status.ObservedGeneration != 1 {
-		t.Errorf("generation %q, mode %q, observed %d", status.PlanGeneration, status.Mode, status.ObservedGeneration)
+	if status.PlanRevision != p.want.generation || status.Mode != v1alpha1.ModeEnforce || status.ObservedGeneration != 1 {
+		t.Errorf("generation %q, mode %q, observed %d", status.PlanRevision, status.Mode, status.ObservedGeneration)
 	}
-	if status.MissingPods != nil || status.PodsMissingSinceTime != nil || len(status.PodsThatDiffer) > 0 {
-		t.Errorf("missing %v since %v, %d differ; want none", status.MissingPods, status.PodsMissingSinceTime, len(status.PodsThatDiffer))
+	if status.UnavailablePods != nil || status.PodsUnavailableSinceTime != nil || len(status.DivergentPods) > 0 {
+		t.Errorf("missing %v since %v, %d differ; want none", status.UnavailablePods, status.PodsUnavailableSinceTime, len(status.DivergentPods))
 	}
 	wantLegal(t, status)
 	for i := 1; i < len(status.Lines); i++ {
@@ -178,18 +178,18 @@ func TestStatusFigures(t *testing.T) {
 
 func TestStatusTellsWhoIsMissing(t *testing.T) {
 	since := metav1.NewTime(testNow.Add(-10 * time.Second))
-	app := streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) { app.Status.PodsMissingSinceTime = &since })
+	app := streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) { app.Status.PodsUnavailableSinceTime = &since })
 	status := passOf(t, given{app: app, group: groupOf(4, 4, 4), workload: statefulSet(3, podTemplate("1Gi")), pods: runningPodsOf(2, "1Gi")}).status(&applied{})
-	if status.MissingPods == nil || *status.MissingPods != 1 || !status.PodsMissingSinceTime.Equal(&since) {
-		t.Errorf("missing %v since %v, want 1 since %v", status.MissingPods, status.PodsMissingSinceTime, since)
+	if status.UnavailablePods == nil || *status.UnavailablePods != 1 || !status.PodsUnavailableSinceTime.Equal(&since) {
+		t.Errorf("missing %v since %v, want 1 since %v", status.UnavailablePods, status.PodsUnavailableSinceTime, since)
 	}
 }
 
 func TestStatusKeepsThePlanInForceWhileHeld(t *testing.T) {
 	g := after(t, given{group: groupOf(4, 4, 4)})
 	g.group, g.groupErr = nil, &assignment.Error{Class: assignment.ClassUnreachable}
-	if got := passOf(t, g).status(&applied{}).PlanGeneration; got != g.injection.Spec.PlanGeneration {
-		t.Errorf("generation = %q, want that of the plan in force, %q", got, g.injection.Spec.PlanGeneration)
+	if got := passOf(t, g).status(&applied{}).PlanRevision; got != g.injection.Spec.PlanRevision {
+		t.Errorf("generation = %q, want that of the plan in force, %q", got, g.injection.Spec.PlanRevision)
 	}
 }
 

@@ -102,7 +102,7 @@ func install(ctx context.Context) error {
 			Spec: v1alpha1.PodInjectionSpec{
 				Owner: v1alpha1.WorkloadOwner{Kind: v1alpha1.KindStatefulSet, Name: "probe"}, Container: "app",
 				OptionsVariable: v1alpha1.JDKJavaOptions, Options: v1alpha1.LauncherOptions,
-				PlanConfigMap: "streamweir-plan-probe", PlanGeneration: "probe",
+				PlanConfigMap: "streamweir-plan-probe", PlanRevision: "probe",
 			},
 		}
 		if err := operator.Create(ctx, injection); client.IgnoreAlreadyExists(err) != nil {

@@ -56,7 +56,7 @@ func (t touched) wait() time.Duration {
 // nextTouch is the note on a pod that is touched now.
 func (o *observation) nextTouch(name, generation string) string {
 	next := touched{count: 1, at: o.now}
-	if p := findPod(o.pods, name); p != nil && p.planGeneration == generation {
+	if p := findPod(o.pods, name); p != nil && p.planRevision == generation {
 		next.count = p.touched.count + 1
 	}
 	return next.String()
@@ -69,7 +69,7 @@ func (want *desired) chooseTouches(obs *observation) {
 		if !pod.injected || !pod.exists() {
 			continue
 		}
-		if pod.planGeneration != want.generation {
+		if pod.planRevision != want.generation {
 			want.touches = append(want.touches, pod.name)
 			continue
 		}

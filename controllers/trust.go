@@ -19,14 +19,14 @@ import (
 
 // rankOf orders what was seen of an image: what says more takes the place of what says less. An image whose first container ended has
 // started all the same if a later one reports.
-var rankOf = map[v1alpha1.ImageState]int{v1alpha1.ImageStopped: 1, v1alpha1.ImageStarted: 2, v1alpha1.ImageProven: 3}
+var rankOf = map[v1alpha1.ImageState]int{v1alpha1.ImageFailedToStart: 1, v1alpha1.ImageStarted: 2, v1alpha1.ImageProven: 3}
 
 // imagesOf brings what is known of images up to date with the pods. Newest first, as many as the status has room for.
 func imagesOf(obs *observation) []v1alpha1.ImageStatus {
 	var images []v1alpha1.ImageStatus
 	edited := obs.app.Status.ObservedGeneration > 0 && obs.app.Status.ObservedGeneration != obs.app.Generation
 	for _, known := range obs.app.Status.Images {
-		if known.State != v1alpha1.ImageStopped || !edited { // whoever changes the StreamApp wants it to be tried again
+		if known.State != v1alpha1.ImageFailedToStart || !edited { // whoever changes the StreamApp wants it to be tried again
 			images = append(images, known)
 		}
 	}
@@ -65,7 +65,7 @@ func (o *observation) seenOf(p *podFacts) v1alpha1.ImageState {
 	case answer.Report != nil, told(answer.Err), p.running() && !p.down && o.now.Sub(p.started) >= youth:
 		return v1alpha1.ImageStarted
 	case p.diedYoung && !p.terminating && !p.nodeLost:
-		return v1alpha1.ImageStopped
+		return v1alpha1.ImageFailedToStart
 	}
 	return ""
 }
@@ -142,9 +142,9 @@ func (o *observation) exceptedImages() []string {
 	var excepted []string
 	for _, known := range o.images {
 		moved := slices.ContainsFunc(o.pods, func(p podFacts) bool {
-			return p.image == known.Image && p.imageID != "" && o.stateOf(p.imageID) != v1alpha1.ImageStopped
+			return p.image == known.Image && p.imageID != "" && o.stateOf(p.imageID) != v1alpha1.ImageFailedToStart
 		})
-		if known.State == v1alpha1.ImageStopped && known.Image != "" && !moved && !slices.Contains(excepted, known.Image) {
+		if known.State == v1alpha1.ImageFailedToStart && known.Image != "" && !moved && !slices.Contains(excepted, known.Image) {
 			excepted = append(excepted, known.Image)
 		}
 	}
@@ -161,9 +161,9 @@ func (o *observation) stopped() fault {
 		"of its last container (a run-time image must have the module java.instrument)", o.container.image)
 	for i := range o.pods {
 		if p := &o.pods[i]; p.injected && p.image == o.container.image && p.diedYoung {
-			return fault{v1alpha1.ReasonInjectedPodDidNotStart, fmt.Sprintf("%s; kubectl -n %s logs -p %s. Then delete the pod, and change the image, or "+
+			return fault{v1alpha1.ReasonInjectedPodFailedToStart, fmt.Sprintf("%s; kubectl -n %s logs -p %s. Then delete the pod, and change the image, or "+
 				"the StreamApp, for another try", text, o.app.Namespace, p.name)}
 		}
 	}
-	return fault{v1alpha1.ReasonInjectedPodDidNotStart, text + ". A new image, or a change of the StreamApp, is another try"}
+	return fault{v1alpha1.ReasonInjectedPodFailedToStart, text + ". A new image, or a change of the StreamApp, is another try"}
 }

@@ -67,10 +67,10 @@ func TestWhatAPodTellsOfItsImage(t *testing.T) {
 		"it answers in another version":                      {young, fault(assignment.ReportSchemaUnknown), v1alpha1.ImageStarted},
 		"it cannot be reached yet":                           {young, fault(assignment.ReportUnreachable), ""},
 		"it cannot be reached, but has run for an hour":      {func(*corev1.Pod) {}, fault(assignment.ReportUnreachable), v1alpha1.ImageStarted},
-		"it ended at once":                                   {died("Error", time.Second), none, v1alpha1.ImageStopped},
-		"it ended at once, and was not to be reached":        {died("Error", time.Second), fault(assignment.ReportUnreachable), v1alpha1.ImageStopped},
-		"it ended with code 0":                               {died("Completed", time.Second), none, v1alpha1.ImageStopped},
-		"the pod has failed":                                 {failed(""), none, v1alpha1.ImageStopped},
+		"it ended at once":                                   {died("Error", time.Second), none, v1alpha1.ImageFailedToStart},
+		"it ended at once, and was not to be reached":        {died("Error", time.Second), fault(assignment.ReportUnreachable), v1alpha1.ImageFailedToStart},
+		"it ended with code 0":                               {died("Completed", time.Second), none, v1alpha1.ImageFailedToStart},
+		"the pod has failed":                                 {failed(""), none, v1alpha1.ImageFailedToStart},
 		"it ended after a while":                             {died("Error", 3*time.Minute), none, ""},
 		"it was killed for memory":                           {died("OOMKilled", time.Second), none, ""},
 		"its node was restarted":                             {died("Unknown", time.Second), none, ""},
@@ -125,7 +125,7 @@ func TestWhatIsKnownOfImagesOnlyGetsBetter(t *testing.T) {
 		return observed(t, given{agent: true, app: app, workload: statefulSet(1, podTemplate("1Gi")), pods: pods, reports: reports})
 	}
 	proven := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour)
-	stopped := known(testImage, testDigest, v1alpha1.ImageStopped, time.Hour)
+	stopped := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)
 
 	wantNoDiff(t, "a crash of a proven image", []string{testDigest + " Proven"}, states(see(remember(proven), pods(crashed), nil)))
 	wantNoDiff(t, "a report of a stopped image", []string{testDigest + " Proven"},
@@ -151,7 +151,7 @@ func TestTrust(t *testing.T) {
 		a.Status.ObservedGeneration, a.Status.Images = a.Generation, states
 		return a
 	}
-	proven, stopped := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour), known(testImage, testDigest, v1alpha1.ImageStopped, time.Hour)
+	proven, stopped := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour), known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)
 	pods := func(changes ...change[corev1.Pod]) []*corev1.Pod {
 		return runningPodsOf(2, "1Gi", append([]change[corev1.Pod]{withAgent}, changes...)...)
 	}
@@ -178,7 +178,7 @@ func TestTrust(t *testing.T) {
 		"stopped, and its pods run without a plan":   {app(stopped), runningPodsOf(2, "1Gi", ofImage(testImage, testDigest)), nil, answer{Excepted: true}},
 		"stopped, but the name has moved":            {app(stopped), runningPodsOf(2, "1Gi", moved), nil, answer{}},
 		"a pod without the agent is never bounded":   {app(proven), runningPodsOf(2, "1Gi", ofImage(testImage, testDigest)), nil, answer{Proven: true}},
-		"an image that is stopped is not the others": {app(known("other", "other@1", v1alpha1.ImageStopped, time.Hour)), pods(), nil, answer{}},
+		"an image that is stopped is not the others": {app(known("other", "other@1", v1alpha1.ImageFailedToStart, time.Hour)), pods(), nil, answer{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

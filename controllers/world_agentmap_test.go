@@ -94,12 +94,12 @@ func BenchmarkFromReportToPlan(b *testing.B) {
 	rounds := 0
 	for b.Loop() {
 		tasks++
-		before := w.app().Status.PlanGeneration
+		before := w.app().Status.PlanRevision
 		begun := time.Now()
 		w.agents.sharedTasks(int(tasks))
 		for event := range changes.ResultChan() {
 			app, is := event.Object.(*v1alpha1.StreamApp)
-			if is && app.Status.Tasks != nil && *app.Status.Tasks == tasks && app.Status.PlanGeneration != before {
+			if is && app.Status.Tasks != nil && *app.Status.Tasks == tasks && app.Status.PlanRevision != before {
 				break
 			}
 		}

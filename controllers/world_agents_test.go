@@ -229,7 +229,7 @@ func (a *agents) report(ip string) (*assignment.Report, <-chan struct{}) {
 	if agent == nil {
 		return nil, a.news
 	}
-	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[v1alpha1.PlanGenerationKey]
+	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[v1alpha1.PlanRevisionKey]
 	report := reportOf(agent, onDisk)
 	report.Seq = agent.started.UnixMilli()*1000 + a.seq
 	for _, c := range onDisk { // another plan is another report

@@ -38,14 +38,14 @@ func (w *world) reporting(changes ...func(*v1alpha1.StreamApp)) {
 	w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionTrue, v1alpha1.ReasonFromReports)
 	w.Eventually(func() v1alpha1.StreamAppStatus { return w.app().Status }).Should(gomega.And(
 		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))),
-		gomega.HaveField("PodsThatDiffer", gomega.HaveEach(gomega.HaveField("PlanGeneration", "")))))
+		gomega.HaveField("DivergentPods", gomega.HaveEach(gomega.HaveField("PlanRevision", "")))))
 }
 
 // allBounded waits until every pod has reported that it is bounded, by the plan that is published.
 func (w *world) allBounded() {
 	w.t.Helper()
 	w.Eventually(func() v1alpha1.StreamAppStatus { return w.app().Status }).Should(gomega.And(
-		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))), gomega.HaveField("PodsThatDiffer", gomega.BeEmpty())))
+		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))), gomega.HaveField("DivergentPods", gomega.BeEmpty())))
 }
 
 // agentMaps are the ConfigMaps with agents.
@@ -82,7 +82,7 @@ func TestATargetAloneIsEnough(t *testing.T) {
 	w.Expect(w.injection().Spec.AgentConfigMap).To(gomega.Equal(maps[0].Name))
 	w.Expect(properties(bootstrap)).To(gomega.And(gomega.ContainSubstring(fmt.Sprintf("limit.bytes=%d\n", templateLimit)),
 		gomega.ContainSubstring("heap.bytes="), gomega.ContainSubstring("rocksdb.cache.bytes="), gomega.ContainSubstring("rocksdb.write.buffer.manager.bytes=")))
-	w.Expect(bootstrap[v1alpha1.PlanGenerationKey]).To(gomega.Equal(w.injection().Spec.PlanGeneration))
+	w.Expect(bootstrap[v1alpha1.PlanRevisionKey]).To(gomega.Equal(w.injection().Spec.PlanRevision))
 
 	w.rollout()
 	for _, name := range w.readyPods() {
@@ -94,7 +94,7 @@ func TestATargetAloneIsEnough(t *testing.T) {
 	}
 	w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionTrue, v1alpha1.ReasonFromReports)
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllGood)
+	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.allBounded()
 	status := w.app().Status
 	w.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(tasksOfGroup)))
@@ -145,14 +145,14 @@ func TestOnlyAProvenImageGetsLessThanTheTemplate(t *testing.T) {
 	w.rollout()
 	w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionTrue, v1alpha1.ReasonFromReports)
 	w.Eventually(func() []v1alpha1.ImageStatus { return w.app().Status.Images }).Should(gomega.ConsistOf(gomega.HaveField("State", v1alpha1.ImageStarted)))
-	asShipped := w.app().Status.Need.Value()
+	asShipped := w.app().Status.RequiredLimit.Value()
 	w.Expect(w.limits()).To(gomega.HaveEach(gomega.BeNumerically(">=", templateLimit)))
 	w.Expect(properties(w.plan().Data)).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the bounds are published all the same, or nothing could be proven")
 
 	w.agents.say(func(string, *assignment.Report) {})
 	w.Eventually(func() []v1alpha1.ImageStatus { return w.app().Status.Images }).Should(gomega.ConsistOf(gomega.HaveField("State", v1alpha1.ImageProven)))
-	w.Eventually(func() int64 { return w.app().Status.Need.Value() }).Should(gomega.BeNumerically("<", asShipped/2))
-	bounded := w.app().Status.Need.Value()
+	w.Eventually(func() int64 { return w.app().Status.RequiredLimit.Value() }).Should(gomega.BeNumerically("<", asShipped/2))
+	bounded := w.app().Status.RequiredLimit.Value()
 	memory := func() v1alpha1.InjectedMemory { return w.injection().Spec.Memory }
 	w.Eventually(memory).Should(gomega.And(gomega.HaveField("ForImage", "orders:1"), gomega.HaveField("Limit", equalBytes(1<<30))), "down to minLimit")
 	w.Expect(w.limits()).To(gomega.HaveEach(gomega.BeNumerically(">=", templateLimit)), "no limit of a running pod is lowered")
@@ -177,7 +177,7 @@ func TestOnlyAProvenImageGetsLessThanTheTemplate(t *testing.T) {
 	w.Eventually(func() []v1alpha1.ImageStatus { return w.app().Status.Images }).Should(gomega.ConsistOf(
 		gomega.And(gomega.HaveField("Image", "orders:2"), gomega.HaveField("State", v1alpha1.ImageStarted)),
 		gomega.And(gomega.HaveField("Image", "orders:1"), gomega.HaveField("State", v1alpha1.ImageProven))))
-	w.Eventually(func() int64 { return w.app().Status.Need.Value() }).Should(gomega.BeNumerically(">", 2*bounded))
+	w.Eventually(func() int64 { return w.app().Status.RequiredLimit.Value() }).Should(gomega.BeNumerically(">", 2*bounded))
 }
 
 func TestInjectionStopsWhereTheFirstPodDoesNotStart(t *testing.T) {
@@ -194,11 +194,11 @@ func TestInjectionStopsWhereTheFirstPodDoesNotStart(t *testing.T) {
 	w.awaitInjecting()
 	w.patchSet(`{"spec":{"template":{"metadata":{"annotations":{"restartedAt":"now"}}}}}`)
 
-	message := w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInjectedPodDidNotStart)
+	message := w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInjectedPodFailedToStart)
 	w.Expect(message).To(gomega.And(gomega.HavePrefix("the first pod with image orders:1 ended before its agent reported"),
 		gomega.ContainSubstring("logs -p orders-2"), gomega.ContainSubstring("delete the pod")))
-	w.Expect(w.injection().Spec.ExceptImages).To(gomega.Equal([]string{"orders:1"}))
-	w.Expect(w.app().Status.Images).To(gomega.ConsistOf(gomega.And(gomega.HaveField("Image", "orders:1"), gomega.HaveField("State", v1alpha1.ImageStopped))))
+	w.Expect(w.injection().Spec.ExcludedImages).To(gomega.Equal([]string{"orders:1"}))
+	w.Expect(w.app().Status.Images).To(gomega.ConsistOf(gomega.And(gomega.HaveField("Image", "orders:1"), gomega.HaveField("State", v1alpha1.ImageFailedToStart))))
 
 	w.Eventually(func() bool { // as the message says; until the API server knows of the exception the pod comes back as it was
 		pod := &corev1.Pod{}
@@ -216,7 +216,7 @@ func TestInjectionStopsWhereTheFirstPodDoesNotStart(t *testing.T) {
 		w.Expect(pod.Annotations).NotTo(gomega.HaveKey(v1alpha1.PlanAnnotation), pod.Name)
 		w.Expect(pod.Spec.Containers[0].Resources.Limits.Memory()).To(equalBytes(templateLimit))
 	}
-	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInjectedPodDidNotStart)
+	w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInjectedPodFailedToStart)
 	w.staysQuiet()
 
 	w.patchSet(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"orders:3"}]}}}}`)
@@ -263,14 +263,14 @@ func TestFiguresThatCannotBeAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	w.reporting()
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	need := w.app().Status.Need.Value()
+	need := w.app().Status.RequiredLimit.Value()
 	w.agents.say(func(_ string, report *assignment.Report) {
 		report.JVM.Metaspace, report.JVM.CodeCache, report.RocksDB.CacheCapacity = 1<<60, -5, 1<<60
 		report.Clients[0].Records.AverageSize = -7
 	})
 	w.Eventually(func() []string { return w.app().Status.Warnings }).Should(
 		gomega.ContainElement("pod orders-0 reports more memory than its limit: its figures are not counted"))
-	w.Expect(w.app().Status.Need).To(equalBytes(need))
+	w.Expect(w.app().Status.RequiredLimit).To(equalBytes(need))
 }
 
 func TestPodsThatCannotBeReachedAreNamedAndTheGroupIsAskedInstead(t *testing.T) {

@@ -32,7 +32,7 @@ func (w *world) outcome() outcome {
 	w.t.Helper()
 	result := outcome{plan: w.plan().Data, limits: w.limits(), told: map[string]string{}, conditions: map[string]string{}}
 	spec := w.injection().Spec
-	result.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanGeneration, spec.OwnOptions == nil, spec.Container)
+	result.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanRevision, spec.OwnOptions == nil, spec.Container)
 	for _, pod := range w.pods() {
 		result.told[pod.Name] = pod.Annotations[v1alpha1.PublishedAnnotation]
 	}
@@ -48,7 +48,7 @@ func (w *world) raised() {
 	w.scaleIn()
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(needOfOne(12))))))
-	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllGood)
+	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.staysQuiet()
 }
 

@@ -37,7 +37,7 @@ func needWith(tasks int, templateLimit int64) int64 {
 		{Name: "totals", Kind: memplan.TimestampedKeyValue, Caching: true},
 	}}}
 	load := memplan.Load{Threads: 1, Active: tasks, Total: tasks, Caps: []memplan.Cap{{Active: tasks, Total: tasks}}}
-	return int64(memplan.Need(w, load, memplan.DefaultPolicy()))
+	return int64(memplan.RequiredLimit(w, load, memplan.DefaultPolicy()))
 }
 
 func threeNodes() []fakekubelet.Node {
@@ -64,7 +64,7 @@ func TestThePlanIsPublishedAndInjectedIntoNewPods(t *testing.T) {
 	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
 	w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionTrue, v1alpha1.ReasonFromKafka)
 	need := needOfOne(6) // 12 tasks on the two pods that survive, one stream thread each
-	w.Expect(w.app().Status.Need).To(equalBytes(need))
+	w.Expect(w.app().Status.RequiredLimit).To(equalBytes(need))
 
 	set, app, plan, injection := &appsv1.StatefulSet{}, w.app(), w.plan(), w.injection()
 	w.get("orders", set)
@@ -86,9 +86,9 @@ func TestThePlanIsPublishedAndInjectedIntoNewPods(t *testing.T) {
 		w.Expect(pod.Spec.Containers[0].Resources.Requests.Memory().String()).To(gomega.Equal("512Mi"))
 	}
 	w.condition(v1alpha1.ConditionFits, metav1.ConditionTrue, v1alpha1.ReasonFits)
-	w.Expect(w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonSurvives)).To(
+	w.Expect(w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonPodFailuresTolerated)).To(
 		gomega.Equal("1 of 3 pods may be lost, and every other one still fits"))
-	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllGood)
+	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.staysQuiet()
 }
 
@@ -113,11 +113,11 @@ func TestTheSurvivorsOfALossAreRaisedBeforeTheLargerPlanIsPublished(t *testing.T
 	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(need)))))
 	for _, name := range []string{"orders-0", "orders-1"} { // the kubelet looks at the plan again when a pod is touched
 		w.Eventually(func() map[string]string { return w.kubelet.Mounted(name, "streamweir-plan-orders") }).Should(gomega.Equal(w.plan().Data))
-		w.Expect(w.pod(name).Annotations).To(gomega.HaveKeyWithValue(v1alpha1.PublishedAnnotation, w.app().Status.PlanGeneration))
+		w.Expect(w.pod(name).Annotations).To(gomega.HaveKeyWithValue(v1alpha1.PublishedAnnotation, w.app().Status.PlanRevision))
 	}
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(need)))
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonSurvives)
+	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonPodFailuresTolerated)
 	w.Expect(w.gate.sent(writeResize)).To(gomega.Equal(2))
 	w.staysQuiet()
 }
@@ -132,7 +132,7 @@ func TestAPodThatStaysAwayCountsAsLostAfterHalfAMinute(t *testing.T) {
 	}
 	w.delete("orders-2", &corev1.Pod{})
 	w.share("orders-0", "orders-1")
-	w.Eventually(func() *int32 { return w.app().Status.MissingPods }).Should(gomega.HaveValue(gomega.BeEquivalentTo(1)))
+	w.Eventually(func() *int32 { return w.app().Status.UnavailablePods }).Should(gomega.HaveValue(gomega.BeEquivalentTo(1)))
 	w.later(29 * time.Second)
 	w.Expect(limitsOfSurvivors()).To(gomega.HaveEach(needOfOne(6)), "the plan in force covers the gap")
 	w.Expect(w.gate.sent(writeResize)).To(gomega.BeZero())
@@ -149,7 +149,7 @@ func TestScalingInIsALossAtOnce(t *testing.T) {
 	w.share("orders-0", "orders-1")
 	w.passes(1)
 	w.Eventually(w.limits).Should(gomega.Equal(map[string]int64{"orders-0": needOfOne(12), "orders-1": needOfOne(12)}))
-	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllGood)
+	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 }
 
 func TestObserveWritesNothingButTheStatus(t *testing.T) {

@@ -39,7 +39,7 @@ func TestOfTwoStreamAppsForAWorkloadTheOldestWins(t *testing.T) {
 		app.Name = "orders-too" // made in the same second, it is the later one by its name
 		app.Spec.Kafka.ApplicationID = "orders"
 	})
-	w.Expect(w.conditionOf("orders-too", v1alpha1.ConditionCompatible, metav1.ConditionFalse, v1alpha1.ReasonDuplicateStreamApp)).To(
+	w.Expect(w.conditionOf("orders-too", v1alpha1.ConditionCompatible, metav1.ConditionFalse, v1alpha1.ReasonConflictingStreamApp)).To(
 		gomega.Equal("StreamApp orders is older and has the same target: delete one of the two"))
 	w.Expect(w.exists("orders-too", &v1alpha1.PodInjection{})).To(gomega.BeFalse())
 	w.condition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
@@ -103,10 +103,10 @@ func TestALimitThatIsTooSmallIsNamedAndNothingIsPatched(t *testing.T) {
 	w.startOperator()
 	w.createApp(func(app *v1alpha1.StreamApp) { app.Spec.Memory.MaxLimit = new(resource.MustParse("1200Mi")) })
 	need := human(needWith(4, 1<<30))
-	message := w.condition(v1alpha1.ConditionFits, metav1.ConditionFalse, v1alpha1.ReasonShortage)
+	message := w.condition(v1alpha1.ConditionFits, metav1.ConditionFalse, v1alpha1.ReasonInsufficientMemory)
 	w.Expect(message).To(gomega.HavePrefix("a limit of 1200Mi does not hold what a pod runs now: " + need + " are needed, but `maxLimit` is 1200Mi"))
 	w.Expect(message).To(gomega.ContainSubstring("is too small by"), "the planner's own words, with the amount")
-	w.Expect(w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonShortage)).To(gomega.HavePrefix("nothing was changed: "))
+	w.Expect(w.condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInsufficientMemory)).To(gomega.HavePrefix("nothing was changed: "))
 	w.staysQuiet()
 	w.nothingWritten()
 	w.Expect(w.gate.all()).To(gomega.HaveEach(writeStatus))

@@ -35,7 +35,7 @@ func TestALimitRangeIsAWallForInjectedMemory(t *testing.T) {
 
 	w.delete("small", &corev1.LimitRange{})
 	w.Eventually(w.limits).Should(gomega.HaveEach(needOfOne(6)), "the wall is gone, and running pods are raised")
-	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonSurvives)
+	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonPodFailuresTolerated)
 }
 
 func TestAQuotaIsAWallOfWhichEachReplicaHasItsShare(t *testing.T) {
@@ -74,7 +74,7 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreatedWithIt(t *testing.T) {
 
 	w.delete("orders-2", &corev1.Pod{})
 	w.Eventually(w.readyPods).Should(gomega.Equal([]string{"orders-0", "orders-1"}))
-	w.Eventually(func() *metav1.Time { return w.app().Status.PodsMissingSinceTime }).ShouldNot(gomega.BeNil())
+	w.Eventually(func() *metav1.Time { return w.app().Status.PodsUnavailableSinceTime }).ShouldNot(gomega.BeNil())
 	w.passes(2)
 	w.Expect(w.injection().Spec.Memory.Limit).To(equalBytes(needOfOne(6)), "a pod that has just gone may still come back")
 	w.later(time.Minute)

@@ -24,7 +24,7 @@ func human(bytes int64) string { return resource.NewQuantity(bytes, resource.Bin
 
 // resizeOf gives what the status says of a pod's resize.
 func (w *world) resizeOf(pod string) v1alpha1.PodStatus {
-	for _, p := range w.app().Status.PodsThatDiffer {
+	for _, p := range w.app().Status.DivergentPods {
 		if p.Name == pod {
 			return p
 		}
@@ -66,7 +66,7 @@ func TestWhatTheKubeletAnswersToAResizeIsReported(t *testing.T) {
 
 	w.kubelet.AnswerResizes("", fakekubelet.Apply)
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllGood)
+	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.Expect(w.resizeOf("orders-0")).To(gomega.Equal(v1alpha1.PodStatus{}), "it is as the typical pod again")
 	w.staysQuiet()
 }

@@ -261,7 +261,7 @@ func (w *world) awaitInjecting() {
 		pod, err := dryRunPod(w.t.Context(), w.namespace, ownedPod("orders"))
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		return pod.Annotations[v1alpha1.PlanAnnotation] + " " + pod.Spec.Containers[0].Resources.Limits.Memory().String()
-	}).Should(gomega.HavePrefix(injection.Spec.PlanGeneration + " "))
+	}).Should(gomega.HavePrefix(injection.Spec.PlanRevision + " "))
 }
 
 // share makes the group show its tasks spread over the processes in these pods.

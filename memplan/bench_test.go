@@ -48,7 +48,7 @@ func BenchmarkNeed(b *testing.B) {
 	load := LoadAfter(w, a, "pod-0", 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if Need(w, load, DefaultPolicy()) == MaxBytes {
+		if RequiredLimit(w, load, DefaultPolicy()) == MaxBytes {
 			b.Fatal("no limit holds")
 		}
 	}

@@ -20,7 +20,7 @@ const (
 	GiB Bytes = 1 << 30
 )
 
-// MaxBytes is the largest amount. [Need] returns it when no limit holds.
+// MaxBytes is the largest amount. [RequiredLimit] returns it when no limit holds.
 const MaxBytes Bytes = math.MaxInt64
 
 // minBytes is the lowest amount; differences saturate there.

@@ -106,11 +106,11 @@ func TestCaseC128TheHeapIsWhatIsTooSmall(t *testing.T) {
 	requireBytes(t, "heap under 4 GiB", w.JVM.HeapUnder(4*GiB), GiB)
 	requireBytes(t, "heap under 8 GiB", w.JVM.HeapUnder(8*GiB), 2*GiB)
 	plan := PlanFor(w, Load{Threads: 1}, DefaultPolicy(), 4*GiB)
-	if plan.Fits() || plan.Shortages[0].Pool != Heap {
-		t.Fatalf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Shortages)
+	if plan.Fits() || plan.Deficits[0].Pool != Heap {
+		t.Fatalf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Deficits)
 	}
 	const want = "the limit has room for it: set MaxRAMPercentage to 49, a larger limit is not needed"
-	if got := plan.Shortages[0].Message; !strings.Contains(got, want) {
+	if got := plan.Deficits[0].Message; !strings.Contains(got, want) {
 		t.Errorf("shortage %q, want %q in it", got, want)
 	}
 	w.JVM.MaxRAMPercentage = Known(49.0, App)

@@ -62,7 +62,7 @@ func requireBytes(t *testing.T, what string, got, want Bytes) {
 func requireVerdict(t *testing.T, p Plan, want Verdict) {
 	t.Helper()
 	if p.Verdict != want {
-		t.Errorf("verdict %d, want %d: %v", p.Verdict, want, p.Shortages)
+		t.Errorf("verdict %d, want %d: %v", p.Verdict, want, p.Deficits)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestCaseC1OwnSetterAndSegments(t *testing.T) {
 	plan := PlanFor(w, ColdStart(w, 0), DefaultPolicy(), 3*GiB)
 	requireBytes(t, "RocksDB", rocksDB(plan), 23_040*MiB) // 24 x 3 segments x 320 MiB
 	requireVerdict(t, plan, LimitTooSmall)
-	if missing := plan.Shortages[len(plan.Shortages)-1].Missing; missing < 20_937_965_568 {
+	if missing := plan.Deficits[len(plan.Deficits)-1].Missing; missing < 20_937_965_568 {
 		t.Errorf("missing %d, want at least 20937965568", missing)
 	}
 }
@@ -118,8 +118,8 @@ func TestCaseC7PerPartitionBudget(t *testing.T) {
 	policy := onlyNative(map[Region]Bytes{RegionDirectMemory: 512 * MiB}, RegionBlockCache)
 	plan := PlanFor(w, onlyCap(1, 3, 3), policy, 2*GiB)
 	requireVerdict(t, plan, LimitTooSmall)
-	requireBytes(t, "missing", plan.Shortages[0].Missing, 536_870_912)
-	requireBytes(t, "need", plan.Need, 2560*MiB)
+	requireBytes(t, "missing", plan.Deficits[0].Missing, 536_870_912)
+	requireBytes(t, "need", plan.RequiredLimit, 2560*MiB)
 }
 
 func TestCaseC9ProducerShareOfTheHeap(t *testing.T) {
@@ -173,7 +173,7 @@ func TestCaseC12HeapAboveTheLimit(t *testing.T) {
 	w := with(release(2, 4, 1), flags(t, "-Xms512m -Xmx512m"))
 	plan := PlanFor(w, Load{Threads: 1}, onlyNative(nil), 500*MiB)
 	requireVerdict(t, plan, LimitTooSmall)
-	requireBytes(t, "missing", plan.Shortages[0].Missing, 12*MiB)
+	requireBytes(t, "missing", plan.Deficits[0].Missing, 12*MiB)
 	requireWarning(t, plan, "the heap of 512 MiB is not below the limit of 500 MiB")
 	w = with(w, flags(t, "-Xms1024m -Xmx1024m"))
 	requireBytes(t, "left for all else", PlanFor(w, Load{Threads: 1}, onlyNative(nil), 1536*MiB).Split.Native, 512*MiB)
@@ -185,7 +185,7 @@ func TestCaseC17PercentageTooHigh(t *testing.T) {
 	w = with(w, flags(t, "-Xmx1600m"))
 	plan := PlanFor(w, Load{Threads: 1}, onlyNative(map[Region]Bytes{RegionMetaspace: 700 * MiB}), 2000*MiB)
 	requireVerdict(t, plan, LimitTooSmall)
-	requireBytes(t, "missing", plan.Shortages[0].Missing, 300*MiB)
+	requireBytes(t, "missing", plan.Deficits[0].Missing, 300*MiB)
 }
 
 func TestCaseC20ALargerLimitDoesNotCureAFixedHeap(t *testing.T) {
@@ -241,8 +241,8 @@ func TestCaseC35ThreadsWithoutAnyStore(t *testing.T) {
 	plan := PlanFor(w, onlyCap(1600, 400, 400), DefaultPolicy(), 22*GiB)
 	requireBytes(t, "producers", plan.line(RegionProducer).Bound, 50*GiB)
 	requireBytes(t, "RocksDB", rocksDB(plan)+plan.line(RegionStoreFixed).Bound, 0)
-	if plan.Fits() || plan.Shortages[0].Pool != Heap {
-		t.Errorf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Shortages)
+	if plan.Fits() || plan.Deficits[0].Pool != Heap {
+		t.Errorf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Deficits)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestCaseC37ResidentIsHeapAndMore(t *testing.T) {
 	for _, limit := range []Bytes{512 * MiB, GiB} {
 		requireVerdict(t, PlanFor(w, load, DefaultPolicy(), limit), LimitTooSmall)
 	}
-	if need := Need(w, load, DefaultPolicy()); need < 1200*MiB {
+	if need := RequiredLimit(w, load, DefaultPolicy()); need < 1200*MiB {
 		t.Errorf("need %v, 1.13 GB were resident", need)
 	}
 }
@@ -319,7 +319,7 @@ func TestCaseC75ALeakIsNotSizedFor(t *testing.T) {
 	leaking, fixed := keyValueApp(8), keyValueApp(8)
 	leaking.Version, fixed.Version = Known(Version{4, 3, 0}, App), Known(Version{4, 3, 1}, App)
 	load := onlyCap(1, 8, 8)
-	requireBytes(t, "need", Need(leaking, load, DefaultPolicy()), Need(fixed, load, DefaultPolicy()))
+	requireBytes(t, "need", RequiredLimit(leaking, load, DefaultPolicy()), RequiredLimit(fixed, load, DefaultPolicy()))
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "KAFKA-20616")
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit is sized for it")
 	for _, warning := range PlanFor(fixed, load, DefaultPolicy(), GiB).Warnings {

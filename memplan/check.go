@@ -85,7 +85,7 @@ func (c *checker) policy(p Policy) {
 	percent("headroom", p.HeadroomPercent, maxHeadroom)
 	percent("page cache", p.PageCachePercent, maxHeadroom)
 	c.least("page-cache floor", int64(p.PageCacheFloor), 0)
-	c.least("losses to survive", int64(p.Losses), 0)
+	c.least("losses to survive", int64(p.PodFailures), 0)
 	var regions []Region
 	for region, pin := range p.Pins {
 		if pin < 0 {

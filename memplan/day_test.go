@@ -47,7 +47,7 @@ func (d *day) assignment() Assignment {
 }
 
 // toSurvive is the number of losses that the plan is for.
-func (d *day) toSurvive() int { return min(d.policy.Losses, len(d.pods)-1) }
+func (d *day) toSurvive() int { return min(d.policy.PodFailures, len(d.pods)-1) }
 
 // rebalance deals the tasks out as the broker's sticky assignor does: every pod keeps what it has up to its quota, the rest goes to
 // those with the fewest.
@@ -89,7 +89,7 @@ func (d *day) start(n int) {
 	}
 	for i, load := range LoadsAfter(d.w, d.assignment(), d.toSurvive())[first:] {
 		p := d.pods[first+i]
-		p.limit = Need(d.w, load, d.policy)
+		p.limit = RequiredLimit(d.w, load, d.policy)
 		plan := PlanFor(d.w, load, d.policy, p.limit)
 		requireVerdict(d.T, plan, Fits)
 		p.own = d.inForce(plan)
@@ -149,7 +149,7 @@ func (d *day) event(what string, change func() string, losses int) {
 			requireNotBelow(d.T, load, now)
 		}
 		if plan := PlanFor(p.own, now, d.policy, p.limit); !plan.Fits() || plan.Bound > plan.Limit-plan.Headroom {
-			d.Fatalf("%s %s: %s with %d tasks does not fit %v: %v", what, names, p.name, len(p.tasks), p.limit, plan.Shortages)
+			d.Fatalf("%s %s: %s with %d tasks does not fit %v: %v", what, names, p.name, len(p.tasks), p.limit, plan.Deficits)
 		}
 	}
 	d.follow()
@@ -160,7 +160,7 @@ func (d *day) event(what string, change func() string, losses int) {
 func (d *day) follow() {
 	loads := LoadsAfter(d.w, d.assignment(), d.toSurvive())
 	for i, p := range d.pods {
-		p.limit = max(p.limit, Need(p.own, loads[i], d.policy))
+		p.limit = max(p.limit, RequiredLimit(p.own, loads[i], d.policy))
 	}
 	for i, p := range d.pods {
 		requireVerdict(d.T, PlanFor(p.own, loads[i], d.policy, p.limit), Fits)
@@ -192,7 +192,7 @@ func (d *day) write(what, names string) {
 	fmt.Fprintf(&d.log, "%s %s\n", what, names)
 	loads := LoadsAfter(d.w, d.assignment(), d.toSurvive())
 	for i, p := range d.pods {
-		now := Need(p.own, Observed(d.w, d.assignment(), p.name), d.policy)
+		now := RequiredLimit(p.own, Observed(d.w, d.assignment(), p.name), d.policy)
 		fmt.Fprintf(&d.log, "  %-8s %2d tasks, at most %2d after a loss  limit %-9s needs now %-9s Kafka Streams %v\n",
 			p.name, len(p.tasks), loads[i].Active, short(p.limit), short(now), p.own.Version.Value)
 	}

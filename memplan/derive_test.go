@@ -40,7 +40,7 @@ func TestWhatFitsWithDefaultsKeepsThem(t *testing.T) {
 // Every limit from one that holds the defaults down to the need fits.
 func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 	w, load, policy := derivable(), onlyCap(2, 8, 8), DefaultPolicy()
-	need := Need(w, load, policy)
+	need := RequiredLimit(w, load, policy)
 	lowest := map[string]int64{
 		"restore.consumer.fetch.max.bytes": int64(512 * KiB), "main.consumer.fetch.max.bytes": int64(MiB),
 		"restore.consumer.max.partition.fetch.bytes": int64(256 * KiB), "main.consumer.max.partition.fetch.bytes": int64(256 * KiB),
@@ -66,8 +66,8 @@ func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 		}
 	}
 	plan := PlanFor(w, load, policy, need-MiB)
-	if plan.Fits() || plan.Shortages[len(plan.Shortages)-1].Missing <= 0 || plan.Need != need {
-		t.Errorf("below the need: verdict %d, shortages %v, need %v", plan.Verdict, plan.Shortages, plan.Need)
+	if plan.Fits() || plan.Deficits[len(plan.Deficits)-1].Missing <= 0 || plan.RequiredLimit != need {
+		t.Errorf("below the need: verdict %d, shortages %v, need %v", plan.Verdict, plan.Deficits, plan.RequiredLimit)
 	}
 }
 
@@ -76,15 +76,15 @@ func TestNeedAtDefaults(t *testing.T) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
 		plan := PlanFor(w, load, policy, g.anyLimit())
-		if plan.NeedAtDefaults < plan.Need {
-			t.Fatalf("need at defaults %v, need %v", plan.NeedAtDefaults, plan.Need)
+		if plan.RequiredLimitAtDefaults < plan.RequiredLimit {
+			t.Fatalf("need at defaults %v, need %v", plan.RequiredLimitAtDefaults, plan.RequiredLimit)
 		}
-		if plan.NeedAtDefaults == MaxBytes || !newPlanner(&w, load, policy).limits().at(plan.NeedAtDefaults).fits() {
+		if plan.RequiredLimitAtDefaults == MaxBytes || !newPlanner(&w, load, policy).limits().at(plan.RequiredLimitAtDefaults).fits() {
 			return // no limit holds, or a heap that no limit cures
 		}
-		for name, value := range derivedValues(PlanFor(w, load, policy, plan.NeedAtDefaults)) {
+		for name, value := range derivedValues(PlanFor(w, load, policy, plan.RequiredLimitAtDefaults)) {
 			if name != recordCacheName(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
-				t.Errorf("%s is lowered to %d under %v, which holds the defaults", name, value, plan.NeedAtDefaults)
+				t.Errorf("%s is lowered to %d under %v, which holds the defaults", name, value, plan.RequiredLimitAtDefaults)
 			}
 		}
 	})

@@ -11,7 +11,7 @@
 //
 // Three things make it hard. Heap and native memory are two pools with a wall between them, and either can be too small alone. The
 // load of a pod is not what it runs now but what a rebalance may give it, so loads are bounds ([LoadAfter], [ColdStart]). And the
-// heap is often a percentage of the limit, so the limit that is needed is a fixed point ([Need]).
+// heap is often a percentage of the limit, so the limit that is needed is a fixed point ([RequiredLimit]).
 //
 // What is left after all floors is shared so that throughput suffers least: which configs a plan chooses, in which order and down to
 // which floors, is told in derive.go. A plan chooses only what the application left at its default, and only in a process that is

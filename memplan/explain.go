@@ -46,11 +46,11 @@ func (p Plan) Explain() string {
 // explainVerdict writes the verdict and the load.
 func (p Plan) explainVerdict(b *strings.Builder) {
 	need := "no limit holds it"
-	if p.Need < MaxBytes {
-		need = "needs a limit of " + short(p.Need)
+	if p.RequiredLimit < MaxBytes {
+		need = "needs a limit of " + short(p.RequiredLimit)
 	}
-	if p.NeedAtDefaults > p.Need && p.NeedAtDefaults < MaxBytes {
-		need += ", or of " + short(p.NeedAtDefaults) + " with no config lowered"
+	if p.RequiredLimitAtDefaults > p.RequiredLimit && p.RequiredLimitAtDefaults < MaxBytes {
+		need += ", or of " + short(p.RequiredLimitAtDefaults) + " with no config lowered"
 	}
 	verdict := map[Verdict]string{Fits: "fits", LimitTooSmall: "does not fit", HeapTooSmall: "the heap is too small"}[p.Verdict]
 	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, need)
@@ -129,7 +129,7 @@ func (p Plan) explainRest(b *strings.Builder) {
 		}
 	}
 	var missing, configs []string
-	for _, s := range p.Shortages {
+	for _, s := range p.Deficits {
 		missing = append(missing, s.Message)
 	}
 	for _, c := range p.Configs {

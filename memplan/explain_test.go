@@ -40,7 +40,7 @@ func explained(t *testing.T) map[string]Plan {
 		"heap-too-small":          PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
 		"no-limit-holds":          PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
 		"leaking-version":         PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),
-		"derived-when-tight":      PlanFor(tight, onlyCap(2, 8, 8), policy, Need(tight, onlyCap(2, 8, 8), policy)+24*MiB),
+		"derived-when-tight":      PlanFor(tight, onlyCap(2, 8, 8), policy, RequiredLimit(tight, onlyCap(2, 8, 8), policy)+24*MiB),
 		"two-clients-of-one-jvm":  PlanFor(beside(keyValueApp(4), "billing", onlyCap(2, 6, 6)), onlyCap(1, 4, 4), policy, 4*GiB),
 		"bootstrap":               Bootstrap(planner, policy, 1*GiB),
 	}

@@ -73,7 +73,7 @@ func FuzzPlan(f *testing.F) {
 				t.Error("nothing explained")
 			}
 		}
-		if Need(w, load, policy) <= 0 {
+		if RequiredLimit(w, load, policy) <= 0 {
 			t.Error("a need of nothing")
 		}
 		Survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
@@ -94,8 +94,8 @@ func requireSound(t *testing.T, plan Plan) {
 	if plan.Fits() && sum > plan.Limit.Sub(plan.Headroom) {
 		t.Errorf("fits, but %v pass %v - %v", sum, plan.Limit, plan.Headroom)
 	}
-	if plan.Heap < 0 || plan.Need <= 0 || plan.Headroom < 0 || plan.Bound < 0 || plan.Expected < 0 {
-		t.Errorf("heap %v, need %v, headroom %v, bound %v, expected %v", plan.Heap, plan.Need, plan.Headroom, plan.Bound, plan.Expected)
+	if plan.Heap < 0 || plan.RequiredLimit <= 0 || plan.Headroom < 0 || plan.Bound < 0 || plan.Expected < 0 {
+		t.Errorf("heap %v, need %v, headroom %v, bound %v, expected %v", plan.Heap, plan.RequiredLimit, plan.Headroom, plan.Bound, plan.Expected)
 	}
 }
 

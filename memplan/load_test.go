@@ -278,7 +278,7 @@ func TestSurvivesAgreesWithBruteForce(t *testing.T) {
 		policy := DefaultPolicy()
 		limits := map[string]Bytes{}
 		for i, pod := range a.Pods {
-			limits[pod.Name] = Need(w, LoadsAfter(w, a, g.IntN(len(a.Pods)))[i], policy) + Bytes(g.IntN(2))*MiB
+			limits[pod.Name] = RequiredLimit(w, LoadsAfter(w, a, g.IntN(len(a.Pods)))[i], policy) + Bytes(g.IntN(2))*MiB
 		}
 		want := bruteForce(w, a, policy, limits)
 		if got := Survives(w, a, policy, limits); got != want {

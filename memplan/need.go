@@ -6,14 +6,14 @@ package memplan
 // maxLimit is the largest limit tried, in MiB.
 const maxLimit = int64(MaxBytes / MiB)
 
-// Need is the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95. Where the heap does
-// not depend on the limit, Need is about native memory only: no limit cures a small -Xmx.
+// RequiredLimit is the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95. Where the heap does
+// not depend on the limit, RequiredLimit is about native memory only: no limit cures a small -Xmx.
 //
 // A larger limit holds too, with one exception: at 1792 MiB the JVM changes to a costlier collector, so a load that fits just below may
-// not fit just above. Plan.Need of a limit above then says which larger limit holds.
+// not fit just above. Plan.RequiredLimit of a limit above then says which larger limit holds.
 //
 // For a process that runs already, the heap is what it started with: give it as HeapFixed. A running JVM does not follow its limit.
-func Need(w Workload, load Load, policy Policy) Bytes {
+func RequiredLimit(w Workload, load Load, policy Policy) Bytes {
 	return atFloors(&w, load, policy).need(0)
 }
 

@@ -101,12 +101,12 @@ func TestAnotherClientNeverLowersTheNeed(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w, other := g.workload(), g.workload()
 		load, policy := g.load(w), g.policy()
-		alone := Need(w, load, policy)
+		alone := RequiredLimit(w, load, policy)
 		w.Others = []Client{{ApplicationID: "other", Workload: other, Load: g.load(other)}}
-		if both := Need(w, load, policy); both < alone {
+		if both := RequiredLimit(w, load, policy); both < alone {
 			t.Errorf("need %v with another client, %v without", both, alone)
 		}
-		plan := PlanFor(w, load, policy, min(Need(w, load, policy), 1<<50))
+		plan := PlanFor(w, load, policy, min(RequiredLimit(w, load, policy), 1<<50))
 		if plan.Fits() && plan.Bound > plan.Limit-plan.Headroom {
 			t.Errorf("fits, but %v of %v - %v are planned", plan.Bound, plan.Limit, plan.Headroom)
 		}

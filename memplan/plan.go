@@ -80,8 +80,8 @@ const (
 	HeapTooSmall
 )
 
-// Shortage is an amount that is missing.
-type Shortage struct {
+// Deficit is an amount that is missing.
+type Deficit struct {
 	Pool Pool
 	// Missing is the amount by which the pool is too small.
 	Missing Bytes
@@ -99,11 +99,11 @@ type Plan struct {
 	// Bound and Expected are the totals of the container: the heap in full and all native lines. Bound is at most Limit - Headroom when
 	// the verdict is Fits.
 	Bound, Expected Bytes
-	// Need is the smallest limit that holds the load: not below Limit when the plan does not fit, and MaxBytes if no limit holds.
-	Need Bytes
-	// NeedAtDefaults is the smallest limit that holds the load with no config lowered for it. It is larger than Need only where the plan
+	// RequiredLimit is the smallest limit that holds the load: not below Limit when the plan does not fit, and MaxBytes if no limit holds.
+	RequiredLimit Bytes
+	// RequiredLimitAtDefaults is the smallest limit that holds the load with no config lowered for it. It is larger than Need only where the plan
 	// may choose configs: in between, it trades throughput for memory. As with Need, no limit cures a heap that the application fixed.
-	NeedAtDefaults Bytes
+	RequiredLimitAtDefaults Bytes
 	// Collector is the collector that this plan counts.
 	Collector Collector
 	// Load is the load that was planned for.
@@ -112,8 +112,8 @@ type Plan struct {
 	Lines   []Line
 	Configs []Config
 	Verdict Verdict
-	// Shortages say what is missing when the verdict is not Fits.
-	Shortages []Shortage
+	// Deficits say what is missing when the verdict is not Fits.
+	Deficits []Deficit
 	// Split is the top-down split, for people.
 	Split Split
 	// Warnings are for people: what the plan cannot cure.
@@ -137,20 +137,20 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 		plan.Heap = w.JVM.HeapUnder(limit)
 	}
 	plan.Verdict = search.verdict(r)
-	plan.Need = least.need(0)
-	if plan.Verdict == LimitTooSmall && plan.Need <= limit {
-		plan.Need = least.need(limit)
+	plan.RequiredLimit = least.need(0)
+	if plan.Verdict == LimitTooSmall && plan.RequiredLimit <= limit {
+		plan.RequiredLimit = least.need(limit)
 	}
-	plan.NeedAtDefaults = plan.Need
+	plan.RequiredLimitAtDefaults = plan.RequiredLimit
 	if w.derives() {
-		plan.NeedAtDefaults = max(plan.Need, newPlanner(&w, load, policy).limits().need(0))
+		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, newPlanner(&w, load, policy).limits().need(0))
 	}
 	p.limitLines(r)
 	plan.Lines = byPool(p.lines)
 	plan.Bound = r.heapHigh.Add(p.nativeSum)
 	plan.Expected = plan.Heap.Add(expectedNative(p.lines))
 	plan.Split = splitOf(plan, r)
-	plan.Shortages = p.shortages(plan, r)
+	plan.Deficits = p.shortages(plan, r)
 	plan.Configs = p.configs(plan, r)
 	for _, problem := range problems(&w, policy, limit) {
 		plan.Warnings = append(plan.Warnings, problem.Error())
@@ -241,20 +241,20 @@ func (l limits) heapIsGiven() bool {
 }
 
 // shortages says what is missing in each pool.
-func (p *planner) shortages(plan Plan, r layout) []Shortage {
-	var found []Shortage
+func (p *planner) shortages(plan Plan, r layout) []Deficit {
+	var found []Deficit
 	if r.heapShort > 0 {
 		heap := p.heapSum.Scale(liveDen, liveNum)
-		found = append(found, Shortage{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
+		found = append(found, Deficit{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
 			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them%s",
 			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB), p.heapCure(plan, r, heap))})
 	}
 	if r.short > 0 {
-		cure := fmt.Sprintf("a limit of %v holds the load", plan.Need)
-		if plan.Need == MaxBytes {
+		cure := fmt.Sprintf("a limit of %v holds the load", plan.RequiredLimit)
+		if plan.RequiredLimit == MaxBytes {
 			cure = "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"
 		}
-		found = append(found, Shortage{Pool: Native, Missing: r.short, Message: fmt.Sprintf(
+		found = append(found, Deficit{Pool: Native, Missing: r.short, Message: fmt.Sprintf(
 			"the limit of %v is too small by %s: %s", plan.Limit, short(r.short), cure)})
 	}
 	return found

@@ -48,7 +48,7 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 			t.Errorf("State leaves %v, the limit %v", got, want)
 		}
 		heapShort, slack := false, Bytes(6*s.Threads) // shares of a thread are rounded up
-		for _, shortage := range plan.Shortages {
+		for _, shortage := range plan.Deficits {
 			heapShort = heapShort || shortage.Pool == Heap
 		}
 		if left := (s.Cache - s.CacheNeed) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
@@ -84,7 +84,7 @@ func TestShortagesNameTheCure(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var texts []string
-			for _, s := range PlanFor(with(keyValueApp(4), flags(t, c.flags)), onlyCap(1, 4, 4), DefaultPolicy(), c.limit).Shortages {
+			for _, s := range PlanFor(with(keyValueApp(4), flags(t, c.flags)), onlyCap(1, 4, 4), DefaultPolicy(), c.limit).Deficits {
 				texts = append(texts, s.Message)
 			}
 			if got := strings.Join(texts, "; "); !strings.Contains(got, c.want) {
@@ -113,7 +113,7 @@ func TestPlannedHeap(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if c.limit == 0 {
-				c.limit = Need(c.w, one, DefaultPolicy())
+				c.limit = RequiredLimit(c.w, one, DefaultPolicy())
 			}
 			plan := PlanFor(c.w, one, DefaultPolicy(), c.limit)
 			if c.want > 0 && plan.Heap != c.want {
@@ -237,8 +237,8 @@ func TestPinsReplaceLines(t *testing.T) {
 			t.Errorf("%s: %+v, want %v from spec", region, got, want)
 		}
 	}
-	if without := Need(keyValueApp(4), onlyCap(1, 4, 4), DefaultPolicy()); plan.Need >= without {
-		t.Errorf("need %v with pins, %v without", plan.Need, without)
+	if without := RequiredLimit(keyValueApp(4), onlyCap(1, 4, 4), DefaultPolicy()); plan.RequiredLimit >= without {
+		t.Errorf("need %v with pins, %v without", plan.RequiredLimit, without)
 	}
 }
 
@@ -246,9 +246,9 @@ func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
 	w := with(keyValueApp(8), flags(t, "-Xmx512m"))
 	w.Application.Native = Known(Bytes(0), Measured)
 	load := onlyCap(1, 4, 4)
-	serial := Need(w, load, DefaultPolicy())
+	serial := RequiredLimit(w, load, DefaultPolicy())
 	w.Application.Native = Known((1785*MiB-serial).Scale(85, 100), Measured) // so that it just fits below 1792 MiB
-	below := Need(w, load, DefaultPolicy())
+	below := RequiredLimit(w, load, DefaultPolicy())
 	if below < 1750*MiB || below >= serverClass {
 		t.Fatalf("need %v, the test wants it just below %v", below, serverClass)
 	}
@@ -257,8 +257,8 @@ func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
 		t.Errorf("need %v from %v on, but G1 takes more than Serial", above, serverClass)
 	}
 	plan := PlanFor(w, load, DefaultPolicy(), serverClass)
-	if plan.Fits() || plan.Collector != G1 || plan.Need != above {
-		t.Errorf("at %v: verdict %d with %v, need %v, want %v", serverClass, plan.Verdict, plan.Collector, plan.Need, above)
+	if plan.Fits() || plan.Collector != G1 || plan.RequiredLimit != above {
+		t.Errorf("at %v: verdict %d with %v, need %v, want %v", serverClass, plan.Verdict, plan.Collector, plan.RequiredLimit, above)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestSurvives(t *testing.T) {
 	w := keyValueApp(12)
 	w.Protocol = Known(Streams, Measured)
 	a := evenly(w, 3, 1)
-	need := func(losses int) Bytes { return Need(w, LoadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
+	need := func(losses int) Bytes { return RequiredLimit(w, LoadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
 	limits := func(limit Bytes) map[string]Bytes {
 		all := map[string]Bytes{}
 		for _, pod := range a.Pods {
@@ -303,7 +303,7 @@ func TestBootstrapNeedsNothingButTheLimit(t *testing.T) {
 	for _, limit := range []Bytes{768 * MiB, 1 * GiB, 4 * GiB} {
 		plan := Bootstrap(jvm, DefaultPolicy(), limit)
 		if !plan.Fits() {
-			t.Errorf("%v: %v", limit, plan.Shortages)
+			t.Errorf("%v: %v", limit, plan.Deficits)
 		}
 		if plan.Heap < jvm.HeapUnder(limit).Scale(9, 10) && limit > GiB {
 			t.Errorf("%v: heap %v, the JVM takes %v", limit, plan.Heap, jvm.HeapUnder(limit))
@@ -318,6 +318,6 @@ func ExamplePlanFor() {
 	w := NewWorkload(Known(Version{4, 4, 0}, Spec))
 	w.Subtopologies = []Subtopology{{ID: "0", Tasks: 12, InputPartitions: 1, Stores: []Store{{Kind: TimestampedKeyValue, Caching: true}}}}
 	plan := PlanFor(w, ColdStart(w, 1), DefaultPolicy(), 1*GiB)
-	fmt.Println(plan.Fits(), plan.Need > 1*GiB)
+	fmt.Println(plan.Fits(), plan.RequiredLimit > 1*GiB)
 	// Output: false true
 }

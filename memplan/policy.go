@@ -5,8 +5,8 @@ package memplan
 
 // Policy is what the user wants of a plan.
 type Policy struct {
-	// Losses is the number of pods whose loss the plan must survive.
-	Losses int
+	// PodFailures is the number of pods whose loss the plan must survive.
+	PodFailures int
 	// HeadroomPercent of the limit stays unplanned. It is held within 0 to 90.
 	HeadroomPercent int
 	// PageCacheFloor is the least page cache that the plan leaves; PageCachePercent of the limit if that is more.
@@ -22,5 +22,5 @@ const maxHeadroom = 90
 // DefaultPolicy survives one loss with a tenth of the limit free. The page-cache floor is 48 MiB or 5 %: with 5 MiB left a JVM
 // stalled for 44 s without being killed, with 30 MiB it did not (measured, Kafka Streams 4.4.0 in a pod of 760 MiB).
 func DefaultPolicy() Policy {
-	return Policy{Losses: 1, HeadroomPercent: 10, PageCacheFloor: 48 * MiB, PageCachePercent: 5}
+	return Policy{PodFailures: 1, HeadroomPercent: 10, PageCacheFloor: 48 * MiB, PageCachePercent: 5}
 }

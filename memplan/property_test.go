@@ -27,7 +27,7 @@ func TestBoundsOfAPlanThatFitsLeaveTheHeadroomFree(t *testing.T) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
 		limit := g.anyLimit()
-		if need := Need(w, load, policy); g.IntN(2) == 0 && need < MaxBytes {
+		if need := RequiredLimit(w, load, policy); g.IntN(2) == 0 && need < MaxBytes {
 			limit = need + Bytes(g.IntN(1000))*MiB
 		}
 		plan := PlanFor(w, load, policy, limit)
@@ -48,8 +48,8 @@ func TestBoundsOfAPlanThatFitsLeaveTheHeadroomFree(t *testing.T) {
 		if plan.Fits() && plan.Bound != heap+native {
 			t.Errorf("Bound is %v, the lines add up to %v", plan.Bound, heap+native)
 		}
-		if plan.Fits() != (len(plan.Shortages) == 0) {
-			t.Errorf("verdict %v with shortages %v", plan.Verdict, plan.Shortages)
+		if plan.Fits() != (len(plan.Deficits) == 0) {
+			t.Errorf("verdict %v with shortages %v", plan.Verdict, plan.Deficits)
 		}
 		if plan.Heap > heap && plan.Fits() {
 			t.Errorf("heap of the JVM is %v, the plan counts %v", plan.Heap, heap)
@@ -89,14 +89,14 @@ func TestRaisingTheLimitNeverLowersTheVerdict(t *testing.T) {
 		w.JVM.Collector = Known(pick(g, Serial, Parallel, G1, ZGC), App)
 		load, policy := g.load(w), g.policy()
 		limit := g.anyLimit()
-		if need := Need(w, load, policy); need < MaxBytes {
+		if need := RequiredLimit(w, load, policy); need < MaxBytes {
 			limit = max(need-Bytes(g.IntN(3))*MiB, 0)
 		}
 		fit := false
 		for range 40 {
 			plan := PlanFor(w, load, policy, limit)
 			if fit && !plan.Fits() {
-				t.Fatalf("a smaller limit fits, %v does not: %v", limit, plan.Shortages)
+				t.Fatalf("a smaller limit fits, %v does not: %v", limit, plan.Deficits)
 			}
 			fit = plan.Fits()
 			limit += Bytes(g.IntN(3)) + pick(g, 0, 1, MiB, 100*MiB)
@@ -108,7 +108,7 @@ func TestNeedIsTheSmallestLimitThatHolds(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
-		need := Need(w, load, policy)
+		need := RequiredLimit(w, load, policy)
 		if need == MaxBytes {
 			if PlanFor(w, load, policy, 1<<50).Fits() {
 				t.Fatal("no limit should hold, but 1 PiB does")
@@ -128,7 +128,7 @@ func TestAddingATaskNeverLowersTheNeed(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
-		before := Need(w, load, policy)
+		before := RequiredLimit(w, load, policy)
 		more := load
 		more.Caps = slices.Clone(load.Caps)
 		at := &more.Caps[g.IntN(len(more.Caps))]
@@ -138,7 +138,7 @@ func TestAddingATaskNeverLowersTheNeed(t *testing.T) {
 			at.Active++
 			more.Active++
 		}
-		if after := Need(w, more, policy); after < before {
+		if after := RequiredLimit(w, more, policy); after < before {
 			t.Errorf("need fell from %v to %v", before, after)
 		}
 	})

@@ -202,7 +202,7 @@ func TestTheSharedCacheTakesWhatIsLeft(t *testing.T) {
 	w.JVM = NewJVM()
 	w.JVM.HeapMode = HeapPlanned
 	load := onlyCap(1, 4, 4)
-	least := Need(w, load, DefaultPolicy())
+	least := RequiredLimit(w, load, DefaultPolicy())
 	before := Bytes(0)
 	for limit := least; limit < 4*GiB; limit += 128 * MiB {
 		plan := PlanFor(w, load, DefaultPolicy(), limit)

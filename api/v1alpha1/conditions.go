@@ -41,8 +41,8 @@ const (
 
 // Reasons of Ready.
 const (
-	// ReasonAllGood: every other condition is True.
-	ReasonAllGood = "AllGood"
+	// ReasonPlanApplied: every other condition is True.
+	ReasonPlanApplied = "PlanApplied"
 
 	// ReasonObserving: the mode is Observe, and what was observed is good.
 	ReasonObserving = "Observing"
@@ -98,11 +98,11 @@ const (
 	// ReasonFits: every line of every pod's plan fits.
 	ReasonFits = "Fits"
 
-	// ReasonShortage: at least one line does not fit; the message names the largest, and the need.
-	ReasonShortage = "Shortage"
+	// ReasonInsufficientMemory: at least one line does not fit; the message names the largest, and the need.
+	ReasonInsufficientMemory = "InsufficientMemory"
 
-	// ReasonSurvives: the pods survive the losses asked for.
-	ReasonSurvives = "Survives"
+	// ReasonPodFailuresTolerated: the pods survive the losses asked for.
+	ReasonPodFailuresTolerated = "PodFailuresTolerated"
 
 	// ReasonWouldCascade: after the losses asked for, a surviving pod would no longer fit.
 	ReasonWouldCascade = "WouldCascade"
@@ -151,9 +151,9 @@ const (
 	// ReasonPodCreationRefused: pods with the injected memory were refused; the injected memory was withdrawn.
 	ReasonPodCreationRefused = "PodCreationRefused"
 
-	// ReasonInjectedPodDidNotStart: the first pod of an image ended before its agent reported; pods with this image are not
+	// ReasonInjectedPodFailedToStart: the first pod of an image ended before its agent reported; pods with this image are not
 	// injected any more.
-	ReasonInjectedPodDidNotStart = "InjectedPodDidNotStart"
+	ReasonInjectedPodFailedToStart = "InjectedPodFailedToStart"
 
 	// ReasonNotBounded: a pod has reported that its stores could not be bounded, so they count as Kafka Streams ships them.
 	ReasonNotBounded = "NotBounded"
@@ -179,8 +179,8 @@ const (
 	// ReasonContainerAmbiguous: the pod template has several containers, and spec.container names none.
 	ReasonContainerAmbiguous = "ContainerAmbiguous"
 
-	// ReasonDuplicateStreamApp: an older StreamApp has the same target; this one does nothing.
-	ReasonDuplicateStreamApp = "DuplicateStreamApp"
+	// ReasonConflictingStreamApp: an older StreamApp has the same target; this one does nothing.
+	ReasonConflictingStreamApp = "ConflictingStreamApp"
 
 	// ReasonBestEffort: pods of the class BestEffort have neither requests nor limits; there is nothing to plan in.
 	ReasonBestEffort = "BestEffort"

@@ -32,9 +32,9 @@ const (
 	// PlanOptionsKey is the key of the plan ConfigMap that holds the JVM options, one on a line.
 	PlanOptionsKey = "jvm.options"
 
-	// PlanGenerationKey is the key of the plan ConfigMap that names the content of its other keys: what a report calls the generation on
+	// PlanRevisionKey is the key of the plan ConfigMap that names the content of its other keys: what a report calls the generation on
 	// disk.
-	PlanGenerationKey = "generation"
+	PlanRevisionKey = "generation"
 
 	// AgentVolume is the name of the volume that holds the agent's ConfigMap.
 	AgentVolume = "streamweir-agent"

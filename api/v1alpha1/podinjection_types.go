@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.owner.kind`
 // +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner.name`
 // +kubebuilder:printcolumn:name="Limit",type=string,JSONPath=`.spec.memory.limit`
-// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.spec.planGeneration`
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.spec.planRevision`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodInjection struct {
 	metav1.TypeMeta `json:",inline"`
@@ -83,11 +83,11 @@ type PodInjectionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('streamweir-') && !format.dns1123Subdomain().validate(self).hasValue()",message="planConfigMap must be the name of a ConfigMap and begin with streamweir-"
 	PlanConfigMap string `json:"planConfigMap,omitempty"`
 
-	// planGeneration names the plan. The pod gets it as the annotation streamweir.dev/plan.
+	// planRevision names the plan. The pod gets it as the annotation streamweir.dev/plan.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	PlanGeneration string `json:"planGeneration,omitempty"`
+	PlanRevision string `json:"planRevision,omitempty"`
 
 	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
 	// +optional
@@ -96,7 +96,7 @@ type PodInjectionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('streamweir-') && !format.dns1123Subdomain().validate(self).hasValue()",message="agentConfigMap must be the name of a ConfigMap and begin with streamweir-"
 	AgentConfigMap string `json:"agentConfigMap,omitempty"`
 
-	// exceptImages are images, as the container names them, with which an injected container did not start. Pods with one of
+	// excludedImages are images, as the container names them, with which an injected container did not start. Pods with one of
 	// them are left alone.
 	// +optional
 	// +listType=set
@@ -104,7 +104,7 @@ type PodInjectionSpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
-	ExceptImages []string `json:"exceptImages,omitempty"`
+	ExcludedImages []string `json:"excludedImages,omitempty"`
 
 	// memory is what to set. Not set: limit and request stay as they are.
 	// +optional

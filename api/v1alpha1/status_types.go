@@ -16,8 +16,8 @@ const (
 	// MaxSettings is the most settings that a status holds.
 	MaxSettings = 40
 
-	// MaxPodsThatDiffer is the most pods that a status lists.
-	MaxPodsThatDiffer = 50
+	// MaxDivergentPods is the most pods that a status lists.
+	MaxDivergentPods = 50
 
 	// MaxImages is the most images that a status remembers.
 	MaxImages = 5
@@ -61,15 +61,15 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Pods *int32 `json:"pods,omitempty"`
 
-	// missingPods is how many pods fewer run than there are replicas.
+	// unavailablePods is how many pods fewer run than there are replicas.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
-	MissingPods *int32 `json:"missingPods,omitempty"`
+	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
 
-	// podsMissingSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
+	// podsUnavailableSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
 	// +optional
-	PodsMissingSinceTime *metav1.Time `json:"podsMissingSinceTime,omitempty"`
+	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
 
 	// tasks that the application has in all.
 	// +optional
@@ -81,25 +81,25 @@ type StreamAppStatus struct {
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
 
-	// need is the smallest limit that holds what a pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds what a pod would run after the losses asked for.
 	// +optional
-	Need *resource.Quantity `json:"need,omitempty"`
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 
 	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
 	// +optional
 	Expected *resource.Quantity `json:"expected,omitempty"`
 
-	// survives is the largest number of lost pods after which every survivor still fits.
+	// podFailuresTolerated is the largest number of lost pods after which every survivor still fits.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
-	Survives *int32 `json:"survives,omitempty"`
+	PodFailuresTolerated *int32 `json:"podFailuresTolerated,omitempty"`
 
-	// planGeneration names the plan in force: a hash of what is published.
+	// planRevision names the plan in force: a hash of what is published.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	PlanGeneration string `json:"planGeneration,omitempty"`
+	PlanRevision string `json:"planRevision,omitempty"`
 
 	// heap is the largest heap of the typical pod.
 	// +optional
@@ -141,19 +141,19 @@ type StreamAppStatus struct {
 	// +optional
 	Measured MeasuredRegions `json:"measured,omitzero"`
 
-	// podsThatDiffer are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
+	// divergentPods are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
-	PodsThatDiffer []PodStatus `json:"podsThatDiffer,omitempty"`
+	DivergentPods []PodStatus `json:"divergentPods,omitempty"`
 
-	// podsNotListed is how many pods differ beyond those that podsThatDiffer lists.
+	// divergentPodsOmitted is how many pods differ beyond those that divergentPods lists.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
-	PodsNotListed *int32 `json:"podsNotListed,omitempty"`
+	DivergentPodsOmitted *int32 `json:"divergentPodsOmitted,omitempty"`
 
 	// warnings are what a person should know: versions that leak, threads without room for a cache, and so on.
 	// +optional
@@ -263,9 +263,9 @@ type PodStatus struct {
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
 
-	// need is the smallest limit that holds what this pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds what this pod would run after the losses asked for.
 	// +optional
-	Need *resource.Quantity `json:"need,omitempty"`
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 
 	// tasks that the pod runs now: active, standby and warm-up.
 	// +optional
@@ -273,16 +273,16 @@ type PodStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Tasks *int32 `json:"tasks,omitempty"`
 
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
 	// the pod has no agent, or has not reported.
 	// +optional
 	Bounded Boundedness `json:"bounded,omitempty"`
 
-	// planGeneration is the plan that the pod's process read last, where it is not the one that is published.
+	// planRevision is the plan that the pod's process read last, where it is not the one that is published.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	PlanGeneration string `json:"planGeneration,omitempty"`
+	PlanRevision string `json:"planRevision,omitempty"`
 
 	// resize tells how the pod's last resize ended.
 	// +optional
@@ -296,15 +296,15 @@ type PodStatus struct {
 }
 
 // Boundedness says whether RocksDB is bounded in a process.
-// +kubebuilder:validation:Enum=Pending;InForce;Off
+// +kubebuilder:validation:Enum=Pending;Active;Off
 type Boundedness string
 
 const (
 	// BoundedPending: no store was opened yet.
 	BoundedPending Boundedness = "Pending"
 
-	// BoundedInForce: one cache bounds all stores but those with a cache of the application's own.
-	BoundedInForce Boundedness = "InForce"
+	// BoundedActive: one cache bounds all stores but those with a cache of the application's own.
+	BoundedActive Boundedness = "Active"
 
 	// BoundedOff: the bounds could not be set; the stores are as Kafka Streams ships them.
 	BoundedOff Boundedness = "Off"
@@ -334,7 +334,7 @@ type ImageStatus struct {
 }
 
 // ImageState is what was seen of an image.
-// +kubebuilder:validation:Enum=Started;Proven;Stopped
+// +kubebuilder:validation:Enum=Started;Proven;FailedToStart
 type ImageState string
 
 const (
@@ -344,9 +344,9 @@ const (
 	// ImageProven: a pod has reported that its stores are bounded. Only then may limits go below the template's.
 	ImageProven ImageState = "Proven"
 
-	// ImageStopped: the first pod with the agent ended before it reported. Pods with this image are no longer injected until the
+	// ImageFailedToStart: the first pod with the agent ended before it reported. Pods with this image are no longer injected until the
 	// StreamApp changes.
-	ImageStopped ImageState = "Stopped"
+	ImageFailedToStart ImageState = "FailedToStart"
 )
 
 // MeasuredRegions is the most that was reported, in steps, so that a plan does not follow each small figure.
@@ -381,15 +381,15 @@ type MeasuredRegions struct {
 }
 
 // ProcessAge says for how long a process has run.
-// +kubebuilder:validation:Enum=Young;Warm
+// +kubebuilder:validation:Enum=WarmingUp;WarmedUp
 type ProcessAge string
 
 const (
-	// ProcessYoung: for less than an hour. Its code is not compiled yet, and not all its classes are loaded.
-	ProcessYoung ProcessAge = "Young"
+	// ProcessWarmingUp: for less than an hour. Its code is not compiled yet, and not all its classes are loaded.
+	ProcessWarmingUp ProcessAge = "WarmingUp"
 
-	// ProcessWarm: for an hour or more.
-	ProcessWarm ProcessAge = "Warm"
+	// ProcessWarmedUp: for an hour or more.
+	ProcessWarmedUp ProcessAge = "WarmedUp"
 )
 
 // ResizeOutcome tells how a resize of a running pod ended.

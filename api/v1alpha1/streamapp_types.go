@@ -18,8 +18,8 @@ import (
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`
 // +kubebuilder:printcolumn:name="Tasks",type=integer,JSONPath=`.status.tasks`
 // +kubebuilder:printcolumn:name="Limit",type=string,JSONPath=`.status.limit`
-// +kubebuilder:printcolumn:name="Need",type=string,JSONPath=`.status.need`
-// +kubebuilder:printcolumn:name="Survives",type=integer,JSONPath=`.status.survives`
+// +kubebuilder:printcolumn:name="Required",type=string,JSONPath=`.status.requiredLimit`
+// +kubebuilder:printcolumn:name="Tolerates",type=integer,JSONPath=`.status.podFailuresTolerated`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StreamApp struct {
@@ -148,12 +148,12 @@ type MemorySpec struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="maxLimit must be at least 64Mi: a JVM with Kafka Streams does not start in less"
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 
-	// survivePodLosses is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
+	// podFailuresToTolerate is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
 	// the larger of 1 and the most pods of the application that share a node.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	SurvivePodLosses *int32 `json:"survivePodLosses,omitempty"`
+	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
 
 	// headroomPercent is the share of the limit, in percent, that the plan leaves free. Not set: 10.
 	// +optional

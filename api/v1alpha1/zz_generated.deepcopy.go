@@ -204,8 +204,8 @@ func (in *MemorySpec) DeepCopyInto(out *MemorySpec) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
-	if in.SurvivePodLosses != nil {
-		in, out := &in.SurvivePodLosses, &out.SurvivePodLosses
+	if in.PodFailuresToTolerate != nil {
+		in, out := &in.PodFailuresToTolerate, &out.PodFailuresToTolerate
 		*out = new(int32)
 		**out = **in
 	}
@@ -320,8 +320,8 @@ func (in *PodInjectionSpec) DeepCopyInto(out *PodInjectionSpec) {
 		*out = new(string)
 		**out = **in
 	}
-	if in.ExceptImages != nil {
-		in, out := &in.ExceptImages, &out.ExceptImages
+	if in.ExcludedImages != nil {
+		in, out := &in.ExcludedImages, &out.ExcludedImages
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
@@ -346,8 +346,8 @@ func (in *PodStatus) DeepCopyInto(out *PodStatus) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
-	if in.Need != nil {
-		in, out := &in.Need, &out.Need
+	if in.RequiredLimit != nil {
+		in, out := &in.RequiredLimit, &out.RequiredLimit
 		x := (*in).DeepCopy()
 		*out = &x
 	}
@@ -532,13 +532,13 @@ func (in *StreamAppStatus) DeepCopyInto(out *StreamAppStatus) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.MissingPods != nil {
-		in, out := &in.MissingPods, &out.MissingPods
+	if in.UnavailablePods != nil {
+		in, out := &in.UnavailablePods, &out.UnavailablePods
 		*out = new(int32)
 		**out = **in
 	}
-	if in.PodsMissingSinceTime != nil {
-		in, out := &in.PodsMissingSinceTime, &out.PodsMissingSinceTime
+	if in.PodsUnavailableSinceTime != nil {
+		in, out := &in.PodsUnavailableSinceTime, &out.PodsUnavailableSinceTime
 		*out = (*in).DeepCopy()
 	}
 	if in.Tasks != nil {
@@ -551,8 +551,8 @@ func (in *StreamAppStatus) DeepCopyInto(out *StreamAppStatus) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
-	if in.Need != nil {
-		in, out := &in.Need, &out.Need
+	if in.RequiredLimit != nil {
+		in, out := &in.RequiredLimit, &out.RequiredLimit
 		x := (*in).DeepCopy()
 		*out = &x
 	}
@@ -561,8 +561,8 @@ func (in *StreamAppStatus) DeepCopyInto(out *StreamAppStatus) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
-	if in.Survives != nil {
-		in, out := &in.Survives, &out.Survives
+	if in.PodFailuresTolerated != nil {
+		in, out := &in.PodFailuresTolerated, &out.PodFailuresTolerated
 		*out = new(int32)
 		**out = **in
 	}
@@ -596,15 +596,15 @@ func (in *StreamAppStatus) DeepCopyInto(out *StreamAppStatus) {
 		}
 	}
 	in.Measured.DeepCopyInto(&out.Measured)
-	if in.PodsThatDiffer != nil {
-		in, out := &in.PodsThatDiffer, &out.PodsThatDiffer
+	if in.DivergentPods != nil {
+		in, out := &in.DivergentPods, &out.DivergentPods
 		*out = make([]PodStatus, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.PodsNotListed != nil {
-		in, out := &in.PodsNotListed, &out.PodsNotListed
+	if in.DivergentPodsOmitted != nil {
+		in, out := &in.DivergentPodsOmitted, &out.DivergentPodsOmitted
 		*out = new(int32)
 		**out = **in
 	}

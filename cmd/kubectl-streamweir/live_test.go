@@ -140,7 +140,7 @@ func statusOf(cascadeSafe metav1.ConditionStatus) v1alpha1.StreamAppStatus {
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	return v1alpha1.StreamAppStatus{
 		Conditions: []metav1.Condition{condition(v1alpha1.ConditionFits, metav1.ConditionTrue), condition(v1alpha1.ConditionCascadeSafe, cascadeSafe)},
-		Pods:       new(int32(3)), Tasks: new(int32(12)), Survives: new(int32(1)), Limit: q("2Gi"), Need: q("1900Mi"), Heap: q("512Mi"), Expected: q("1Gi"),
+		Pods:       new(int32(3)), Tasks: new(int32(12)), PodFailuresTolerated: new(int32(1)), Limit: q("2Gi"), RequiredLimit: q("1900Mi"), Heap: q("512Mi"), Expected: q("1Gi"),
 		Lines: []v1alpha1.Line{{Pool: v1alpha1.PoolNative, Name: "memtables", Bound: q("612Mi"), Expected: q("600Mi"), Source: v1alpha1.SourceDefault}},
 	}
 }

@@ -117,7 +117,7 @@ func TestProgramsReadTheSame(t *testing.T) {
 	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
 		t.Error(diff)
 	}
-	if asJSON.Tasks != 24 || asJSON.Verdict != controllers.VerdictDoesNotFit || asJSON.Need.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
+	if asJSON.Tasks != 24 || asJSON.Verdict != controllers.VerdictDoesNotFit || asJSON.RequiredLimit.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
 		t.Errorf("%+v, want 24 tasks that need more than the limit", asJSON)
 	}
 }
@@ -128,8 +128,8 @@ func TestASimulationShowsBothSides(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &both); err != nil {
 		t.Fatal(err)
 	}
-	if both.Now.Instances != 3 || both.Then.Instances != 6 || both.Then.Need.Cmp(*both.Now.Need) >= 0 {
-		t.Errorf("now %d pods need %s, then %d need %s", both.Now.Instances, both.Now.Need, both.Then.Instances, both.Then.Need)
+	if both.Now.Instances != 3 || both.Then.Instances != 6 || both.Then.RequiredLimit.Cmp(*both.Now.RequiredLimit) >= 0 {
+		t.Errorf("now %d pods need %s, then %d need %s", both.Now.Instances, both.Now.RequiredLimit, both.Then.Instances, both.Then.RequiredLimit)
 	}
 }
 
@@ -147,16 +147,16 @@ func answerForGolden() *controllers.Answer {
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	return &controllers.Answer{
 		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders", Container: "app",
-		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, Losses: new(1), Survives: 0,
-		Limit: q("2Gi"), Need: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
+		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, PodFailuresToTolerate: new(1), PodFailuresTolerated: 0,
+		Limit: q("2Gi"), RequiredLimit: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
 		Load: controllers.Load{Threads: 2, Active: 12, Total: 14},
 		Lines: []v1alpha1.Line{
 			{Pool: v1alpha1.PoolNative, Name: "memtables", Bound: q("612Mi"), Expected: q("600Mi"), Count: new(int64(12)), Source: v1alpha1.SourceDefault},
 			{Pool: v1alpha1.PoolHeap, Name: "producer", Bound: q("64Mi"), Expected: q("960Ki"), Source: v1alpha1.SourceApp},
 		},
 		Missing: []string{"the limit is too small"}, Remedies: []string{"raise it"}, Warnings: []string{"beware"},
-		Pods:  []controllers.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), Need: q("2400Mi")}, {Name: "orders-1"}},
-		Facts: []controllers.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, Say: "the brokers to ask"}},
+		Pods:  []controllers.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
+		Facts: []controllers.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "the brokers to ask"}},
 		Start: controllers.Start{
 			OptionsVariable: "JDK_JAVA_OPTIONS", Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"}, OwnOptions: "-Dmine=1",
 			LimitArenas: true, Request: q("2Gi"),
@@ -176,7 +176,7 @@ func TestPagesAreReadable(t *testing.T) {
 	golden(t, "status.golden", status.String())
 
 	unknown := answerForGolden()
-	unknown.Verdict, unknown.Need, unknown.Lines, unknown.Pods, unknown.Text = controllers.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
+	unknown.Verdict, unknown.RequiredLimit, unknown.Lines, unknown.Pods, unknown.Text = controllers.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
 	comparison := &page{}
 	comparison.simulation(answer, unknown)
 	golden(t, "simulation.golden", comparison.String())
@@ -221,7 +221,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestLossesSurvivedAsPeopleSayIt(t *testing.T) {
 	for survives, want := range map[int]string{-1: "does not fit now", 0: "0", 2: "2"} {
-		if got := survivedText(&controllers.Answer{Survives: survives}); got != want {
+		if got := survivedText(&controllers.Answer{PodFailuresTolerated: survives}); got != want {
 			t.Errorf("%d: %q, want %q", survives, got, want)
 		}
 	}

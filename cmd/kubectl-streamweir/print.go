@@ -88,7 +88,7 @@ func (p *page) answer(a *controllers.Answer) {
 // headline writes the verdict.
 func (p *page) headline(a *controllers.Answer) {
 	p.printf("%s %s/%s: %s, %s\n", a.WorkloadKind, a.Namespace, a.Workload, count(a.Instances, "pod"), count(a.Tasks, "task"))
-	p.printf("%s. A new pod gets %s and needs %s", verdictText(a), a.Limit.String(), needText(a.Need))
+	p.printf("%s. A new pod gets %s and needs %s", verdictText(a), a.Limit.String(), needText(a.RequiredLimit))
 	if a.ColdStart != nil {
 		p.printf("; the first of a cold start needs %s", a.ColdStart)
 	}
@@ -103,23 +103,23 @@ func verdictText(a *controllers.Answer) string {
 		return "It is not known yet whether it fits"
 	case a.Verdict == controllers.VerdictFits:
 		text = "It fits"
-	case a.Survives < 0:
+	case a.PodFailuresTolerated < 0:
 		return "It does not fit, not even before a loss"
 	}
 	switch {
-	case a.Losses == nil && a.Text == "": // the operator's own number
-		return fmt.Sprintf("%s: it survives the loss of %s", text, count(a.Survives, "pod"))
-	case a.Losses == nil:
+	case a.PodFailuresToTolerate == nil && a.Text == "": // the operator's own number
+		return fmt.Sprintf("%s: it survives the loss of %s", text, count(a.PodFailuresTolerated, "pod"))
+	case a.PodFailuresToTolerate == nil:
 		return text
 	}
-	return fmt.Sprintf("%s: it survives the loss of %s, and has to survive %d", text, count(a.Survives, "pod"), *a.Losses)
+	return fmt.Sprintf("%s: it survives the loss of %s, and has to survive %d", text, count(a.PodFailuresTolerated, "pod"), *a.PodFailuresToTolerate)
 }
 
 func lossesText(a *controllers.Answer) string {
-	if a.Losses == nil {
+	if a.PodFailuresToTolerate == nil {
 		return "-"
 	}
-	return fmt.Sprint(*a.Losses)
+	return fmt.Sprint(*a.PodFailuresToTolerate)
 }
 
 func needText(need *resource.Quantity) string {
@@ -164,7 +164,7 @@ func (p *page) pods(a *controllers.Answer) {
 		if pod.Tasks != nil {
 			tasks = fmt.Sprint(*pod.Tasks)
 		}
-		rows = append(rows, []string{pod.Name, tasks, amount(pod.Limit), amount(pod.Need)})
+		rows = append(rows, []string{pod.Name, tasks, amount(pod.Limit), amount(pod.RequiredLimit)})
 	}
 	p.printf("\n")
 	p.table(rows)
@@ -189,7 +189,7 @@ func (p *page) facts(a *controllers.Answer) {
 	}
 	rows := [][]string{{"FACT", "VALUE", "FROM", "SAY IT WITH"}}
 	for _, fact := range a.Facts {
-		rows = append(rows, []string{fact.Name, fact.Value, strings.ToLower(string(fact.Source)), fact.Say})
+		rows = append(rows, []string{fact.Name, fact.Value, strings.ToLower(string(fact.Source)), fact.OverrideWith})
 	}
 	p.printf("\n")
 	p.table(rows)
@@ -209,7 +209,7 @@ func (p *page) simulation(now, then *controllers.Answer) {
 		row("losses survived", survivedText),
 		row("tasks of the heaviest pod", func(a *controllers.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
 		row("limit", func(a *controllers.Answer) string { return amount(a.Limit) }),
-		row("need", func(a *controllers.Answer) string { return needText(a.Need) }),
+		row("need", func(a *controllers.Answer) string { return needText(a.RequiredLimit) }),
 		row("expected peak", func(a *controllers.Answer) string { return amount(a.Expected) }),
 		row("heap", func(a *controllers.Answer) string { return amount(a.Heap) }),
 	})
@@ -219,8 +219,8 @@ func (p *page) simulation(now, then *controllers.Answer) {
 
 // survivedText says how many losses the pods survive; fewer than none means that they do not fit even now.
 func survivedText(a *controllers.Answer) string {
-	if a.Survives < 0 {
+	if a.PodFailuresTolerated < 0 {
 		return "does not fit now"
 	}
-	return fmt.Sprint(a.Survives)
+	return fmt.Sprint(a.PodFailuresTolerated)
 }

@@ -94,8 +94,8 @@ func TestStreamAppRules(t *testing.T) {
 			"minLimit must not be larger than maxLimit",
 		},
 		"losses": {
-			"memory: {survivePodLosses: 0}",
-			"memory: {survivePodLosses: 101}",
+			"memory: {podFailuresToTolerate: 0}",
+			"memory: {podFailuresToTolerate: 101}",
 			"less than or equal to 100",
 		},
 		"headroom": {
@@ -331,7 +331,7 @@ func TestPodInjectionRules(t *testing.T) {
 	)
 	withSpec := func(spec string) string {
 		return "{apiVersion: streamweir.dev/v1alpha1, kind: PodInjection, metadata: {name: a}, spec: {" +
-			"owner: {kind: StatefulSet, name: orders}, container: app, planGeneration: g1, " + spec + "}}"
+			"owner: {kind: StatefulSet, name: orders}, container: app, planRevision: g1, " + spec + "}}"
 	}
 	withMemory := func(memory string) string { return launcher + plan + ", memory: {" + memory + "}" }
 	testRules(t, loadSchema(t, "streamweir.dev_podinjections.yaml"), withSpec, map[string]ruleCase{
@@ -358,8 +358,8 @@ func TestPodInjectionRules(t *testing.T) {
 			"agentConfigMap must be the name of a ConfigMap and begin with streamweir-",
 		},
 		"excepted images": {
-			launcher + plan + ", exceptImages: ['orders:1', 'orders:2']",
-			launcher + plan + ", exceptImages: ['orders:1', 'orders:1']",
+			launcher + plan + ", excludedImages: ['orders:1', 'orders:2']",
+			launcher + plan + ", excludedImages: ['orders:1', 'orders:1']",
 			"Duplicate value",
 		},
 		"a limit below the template's only for an image": {

@@ -27,11 +27,11 @@ const maxStatus = 32 << 10
 func fullStatus() v1alpha1.StreamAppStatus {
 	amount := new(resource.MustParse("1717986918"))
 	status := v1alpha1.StreamAppStatus{
-		ObservedGeneration: 12, Mode: v1alpha1.ModeEnforce, Pods: new(int32(500)), MissingPods: new(int32(1)),
-		PodsMissingSinceTime: &metav1.Time{}, Tasks: new(int32(10000)), Limit: amount, Need: amount, Expected: amount,
-		Survives: new(int32(2)), PlanGeneration: strings.Repeat("0", 64), Heap: amount, PodsNotListed: new(int32(450)),
+		ObservedGeneration: 12, Mode: v1alpha1.ModeEnforce, Pods: new(int32(500)), UnavailablePods: new(int32(1)),
+		PodsUnavailableSinceTime: &metav1.Time{}, Tasks: new(int32(10000)), Limit: amount, RequiredLimit: amount, Expected: amount,
+		PodFailuresTolerated: new(int32(2)), PlanRevision: strings.Repeat("0", 64), Heap: amount, DivergentPodsOmitted: new(int32(450)),
 		BoundedPods: new(int32(450)), Measured: v1alpha1.MeasuredRegions{
-			ImageID: imageID(0), Metaspace: amount, CodeCache: amount, ApplicationHeap: amount, AverageRecord: amount, Age: v1alpha1.ProcessWarm,
+			ImageID: imageID(0), Metaspace: amount, CodeCache: amount, ApplicationHeap: amount, AverageRecord: amount, Age: v1alpha1.ProcessWarmedUp,
 		},
 	}
 	for i := range v1alpha1.MaxImages {
@@ -59,9 +59,9 @@ func fullStatus() v1alpha1.StreamAppStatus {
 			Name: fmt.Sprintf("restore.consumer.max.partition.fetch.bytes.%02d", i), Value: "9223372036854775807", Source: v1alpha1.SourceDefault,
 		})
 	}
-	for i := range v1alpha1.MaxPodsThatDiffer {
-		status.PodsThatDiffer = append(status.PodsThatDiffer, v1alpha1.PodStatus{
-			Name: fmt.Sprintf("%s-%03d", strings.Repeat("p", 59), i), Limit: amount, Need: amount, Tasks: new(int32(100)),
+	for i := range v1alpha1.MaxDivergentPods {
+		status.DivergentPods = append(status.DivergentPods, v1alpha1.PodStatus{
+			Name: fmt.Sprintf("%s-%03d", strings.Repeat("p", 59), i), Limit: amount, RequiredLimit: amount, Tasks: new(int32(100)),
 			Resize: v1alpha1.ResizeInfeasible, Message: strings.Repeat("m", v1alpha1.MaxText),
 		})
 	}
@@ -104,7 +104,7 @@ func TestStatusOfALargeApplicationIsValidAndSmall(t *testing.T) {
 	for _, condition := range object["status"].(map[string]any)["conditions"].([]any) {
 		condition.(map[string]any)["lastTransitionTime"] = "2026-11-30T00:00:00Z"
 	}
-	object["status"].(map[string]any)["podsMissingSinceTime"] = "2026-11-30T00:00:00Z"
+	object["status"].(map[string]any)["podsUnavailableSinceTime"] = "2026-11-30T00:00:00Z"
 	for _, image := range object["status"].(map[string]any)["images"].([]any) {
 		image.(map[string]any)["sinceTime"] = "2026-11-30T00:00:00Z"
 	}
@@ -121,7 +121,7 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 		},
 		"settings": func(s *v1alpha1.StreamAppStatus) { s.Settings = append(s.Settings, v1alpha1.Setting{Name: "more"}) },
 		"pods that differ": func(s *v1alpha1.StreamAppStatus) {
-			s.PodsThatDiffer = append(s.PodsThatDiffer, v1alpha1.PodStatus{Name: "more"})
+			s.DivergentPods = append(s.DivergentPods, v1alpha1.PodStatus{Name: "more"})
 		},
 		"images": func(s *v1alpha1.StreamAppStatus) {
 			s.Images = append(s.Images, v1alpha1.ImageStatus{ImageID: "more", State: v1alpha1.ImageStarted})
@@ -129,12 +129,12 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 		"warnings":         func(s *v1alpha1.StreamAppStatus) { s.Warnings = append(s.Warnings, "more") },
 		"text of warnings": func(s *v1alpha1.StreamAppStatus) { s.Warnings[0] += "m" },
 		"text about a pod": func(s *v1alpha1.StreamAppStatus) {
-			s.PodsThatDiffer[0].Message = strings.Repeat("m", v1alpha1.MaxText+1)
+			s.DivergentPods[0].Message = strings.Repeat("m", v1alpha1.MaxText+1)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := fullStatus()
-			status.Conditions, status.PodsMissingSinceTime = nil, nil
+			status.Conditions, status.PodsUnavailableSinceTime = nil, nil
 			for i := range status.Images {
 				status.Images[i].SinceTime = nil
 			}

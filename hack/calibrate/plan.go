@@ -25,7 +25,7 @@ func planned(s *scenario) (memplan.Plan, error) {
 // planAtNeed plans a load under the smallest limit that holds it with no config lowered: so that the lines have no room that is not used.
 func planAtNeed(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
 	policy := memplan.DefaultPolicy()
-	need := memplan.PlanFor(*w, load, policy, 0).NeedAtDefaults
+	need := memplan.PlanFor(*w, load, policy, 0).RequiredLimitAtDefaults
 	plan := memplan.PlanFor(*w, load, policy, need)
 	if !plan.Fits() {
 		return plan, fmt.Errorf("the plan does not fit its own need of %v", need)

@@ -65,9 +65,9 @@ func (s show) pods(v, before *view) {
 	}
 	s.table(rows...)
 	status := v.app.Status
-	s.printf("   need %s, limit %s, heap %s", quantity(status.Need), quantity(status.Limit), quantity(status.Heap))
-	if status.Survives != nil {
-		s.printf("; survives the loss of %d more", *status.Survives)
+	s.printf("   need %s, limit %s, heap %s", quantity(status.RequiredLimit), quantity(status.Limit), quantity(status.Heap))
+	if status.PodFailuresTolerated != nil {
+		s.printf("; survives the loss of %d more", *status.PodFailuresTolerated)
 	}
 	s.printf("\n")
 }

@@ -34,7 +34,7 @@ func viewOf(limit string, tasks ...assignment.Task) *view {
 func TestPodsShowTasksAndHowTheLimitMoved(t *testing.T) {
 	before := viewOf("1Gi", assignment.Task{Subtopology: "0", Partition: 1})
 	after := viewOf("1536Mi", assignment.Task{Subtopology: "0", Partition: 1}, assignment.Task{Subtopology: "0", Partition: 11})
-	after.app.Status = v1alpha1.StreamAppStatus{Need: new(resource.MustParse("1400Mi")), Survives: new(int32(1))}
+	after.app.Status = v1alpha1.StreamAppStatus{RequiredLimit: new(resource.MustParse("1400Mi")), PodFailuresTolerated: new(int32(1))}
 	var out strings.Builder
 	show{out: &out}.pods(after, before)
 	want := `     POD       TASKS     MEMORY LIMIT
@@ -97,7 +97,7 @@ func TestChecksNameWhatIsNotSoYet(t *testing.T) {
 		v.plan = map[string]string{"jvm.options": "-XX:MaxRAM=" + fmt.Sprint(memory.Value()) + "\n-XX:MaxRAMPercentage=25.0"}
 		v.mounted = map[string]map[string]string{"orders-0": v.plan}
 		v.app.Status = v1alpha1.StreamAppStatus{
-			Pods: new(int32(1)), Need: new(resource.MustParse("512Mi")), Limit: &memory, Heap: new(resource.MustParse("256Mi")),
+			Pods: new(int32(1)), RequiredLimit: new(resource.MustParse("512Mi")), Limit: &memory, Heap: new(resource.MustParse("256Mi")),
 			Conditions: []metav1.Condition{
 				{Type: v1alpha1.ConditionAssignmentKnown, Status: metav1.ConditionTrue},
 				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue},
@@ -115,7 +115,7 @@ func TestChecksNameWhatIsNotSoYet(t *testing.T) {
 		"nobody knows the tasks":         {checkPlanned, func(v *view) { v.app.Status.Conditions = nil }, "does not know the assignment"},
 		"another number of pods":         {checkPlanned, func(v *view) { v.app.Status.Pods = new(int32(3)) }, "does not count 1 pods"},
 		"no plan":                        {checkPlanned, func(v *view) { v.app.Status.Limit = nil }, "no plan yet"},
-		"a need above the limit":         {checkPlanned, func(v *view) { v.app.Status.Need = new(resource.MustParse("9Gi")) }, "does not hold"},
+		"a need above the limit":         {checkPlanned, func(v *view) { v.app.Status.RequiredLimit = new(resource.MustParse("9Gi")) }, "does not hold"},
 		"a StreamApp that is not ready":  {checkPlanned, func(v *view) { v.app.Status.Conditions = v.app.Status.Conditions[:1] }, "not ready"},
 		"a heap above the plan's":        {checkPlanned, func(v *view) { v.app.Status.Heap = new(resource.MustParse("1Mi")) }, "a heap of 256 MiB"},
 		"options that are no numbers":    {checkPlanned, func(v *view) { v.plan["jvm.options"] = "-XX:MaxRAM=x" }, "option -XX:MaxRAM=x"},

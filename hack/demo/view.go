@@ -199,10 +199,10 @@ func checkPlanned(v *view) error {
 		return errors.New("the operator does not know the assignment: " + conditionText(status.Conditions, v1alpha1.ConditionAssignmentKnown))
 	case status.Pods == nil || int(*status.Pods) != len(v.running()):
 		return fmt.Errorf("the operator does not count %d pods", len(v.running()))
-	case status.Limit == nil || status.Need == nil:
+	case status.Limit == nil || status.RequiredLimit == nil:
 		return errors.New("there is no plan yet: " + conditionText(status.Conditions, v1alpha1.ConditionFits))
-	case status.Need.Cmp(*status.Limit) > 0:
-		return fmt.Errorf("the limit %s does not hold the need %s", status.Limit, status.Need)
+	case status.RequiredLimit.Cmp(*status.Limit) > 0:
+		return fmt.Errorf("the limit %s does not hold the need %s", status.Limit, status.RequiredLimit)
 	case !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
 		return errors.New("the StreamApp is not ready: " + conditionText(status.Conditions, v1alpha1.ConditionReady))
 	}

@@ -247,7 +247,7 @@ func TestPiecesMakeAPlan(t *testing.T) {
 		w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.App))
 		w.Subtopologies, w.GlobalStores = got.Subtopologies, got.GlobalStores
 		w.Bounded = false
-		return memplan.Need(w, memplan.ColdStart(w, 1), memplan.DefaultPolicy())
+		return memplan.RequiredLimit(w, memplan.ColdStart(w, 1), memplan.DefaultPolicy())
 	}
 	table := map[string]memplan.Store{"myname-store": {Kind: memplan.TimestampedKeyValue, Caching: true}}
 	if heap, native := need(nil), need(table); heap >= native {

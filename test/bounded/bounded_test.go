@@ -80,12 +80,12 @@ func followTheAgents(t *testing.T, protocol string) {
 	g := gomega.NewWithT(t)
 	w := start(t, protocol)
 	before := w.status()
-	t.Logf("%s, limit %s, need %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.Need,
-		before.PlanGeneration, before.Warnings)
+	t.Logf("%s, limit %s, need %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.RequiredLimit,
+		before.PlanRevision, before.Warnings)
 	g.Expect(reason(&before, v1alpha1.ConditionAssignmentKnown)).To(gomega.Equal(v1alpha1.ReasonFromReports))
 	g.Expect(before.Images).To(gomega.ConsistOf(gomega.And(
 		gomega.HaveField("Image", "example.org/shop:1"), gomega.HaveField("State", v1alpha1.ImageProven))))
-	g.Expect(before.Need.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "bounded, it fits into the template's limit")
+	g.Expect(before.RequiredLimit.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "bounded, it fits into the template's limit")
 	var plan corev1.ConfigMap
 	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 	g.Expect(plan.Data["plan.v1.properties"]).NotTo(gomega.Or(gomega.ContainSubstring("statestore.cache.max.bytes"),
@@ -98,12 +98,12 @@ func followTheAgents(t *testing.T, protocol string) {
 		status := w.status()
 		g.Expect(status.Pods).To(gomega.HaveValue(gomega.BeEquivalentTo(2)))
 		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(w.app.Tasks())), "the application has as many tasks as before")
-		g.Expect(status.Need.Cmp(*before.Need)).To(gomega.BeNumerically(">", 0), "one pod must now hold what two have held")
+		g.Expect(status.RequiredLimit.Cmp(*before.RequiredLimit)).To(gomega.BeNumerically(">", 0), "one pod must now hold what two have held")
 		g.Expect(reason(&status, v1alpha1.ConditionApplied)).To(gomega.Equal(v1alpha1.ReasonApplied), "both have reported that they see the plan")
-		g.Expect(status.PlanGeneration).NotTo(gomega.Equal(before.PlanGeneration))
+		g.Expect(status.PlanRevision).NotTo(gomega.Equal(before.PlanRevision))
 	}, patience, polling).Should(gomega.Succeed())
 	after := w.status()
-	t.Logf("limit %s, need %s -> %s, plan %s -> %s", after.Limit, before.Need, after.Need, before.PlanGeneration, after.PlanGeneration)
+	t.Logf("limit %s, need %s -> %s, plan %s -> %s", after.Limit, before.RequiredLimit, after.RequiredLimit, before.PlanRevision, after.PlanRevision)
 }
 
 func condition(status *v1alpha1.StreamAppStatus, kind string) metav1.Condition {
@@ -127,7 +127,7 @@ func message(status *v1alpha1.StreamAppStatus, kind string) string {
 func BenchmarkFromRebalanceToPlan(b *testing.B) {
 	w := start(b, kafkatest.Streams)
 	app := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
-	if err := w.admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"survivePodLosses":0}}}`))); err != nil {
+	if err := w.admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"podFailuresToTolerate":0}}}`))); err != nil {
 		b.Fatal(err)
 	}
 	tells := make(chan time.Time)
@@ -179,7 +179,7 @@ const quiet = 3 * time.Second
 // timeOf measures a rebalance: from the last that an agent tells before the need changes.
 func (r *rebalances) timeOf(begin func()) time.Duration {
 	r.tb.Helper()
-	before := r.status().Need
+	before := r.status().RequiredLimit
 	begin()
 	var told time.Time
 	for deadline := time.After(patience); ; {
@@ -187,7 +187,7 @@ func (r *rebalances) timeOf(begin func()) time.Duration {
 		case told = <-r.tells:
 		case event := <-r.changes:
 			app, is := event.Object.(*v1alpha1.StreamApp)
-			if !is || app.Status.Need == nil || app.Status.Need.Cmp(*before) == 0 {
+			if !is || app.Status.RequiredLimit == nil || app.Status.RequiredLimit.Cmp(*before) == 0 {
 				continue
 			}
 			written := time.Now()
@@ -198,7 +198,7 @@ func (r *rebalances) timeOf(begin func()) time.Duration {
 			return written.Sub(told)
 		case <-deadline:
 			status := r.status()
-			r.tb.Fatalf("the need is %s as before, after %s", status.Need, patience)
+			r.tb.Fatalf("the need is %s as before, after %s", status.RequiredLimit, patience)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 		case <-ticker.C:
 		}
 		files := w.kubelet.Mounted(pod, "streamweir-plan-shop")
-		if generation := files[v1alpha1.PlanGenerationKey]; generation == last || generation == "" {
+		if generation := files[v1alpha1.PlanRevisionKey]; generation == last || generation == "" {
 			continue
 		}
 		for name, content := range files {
@@ -225,7 +225,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 				return err
 			}
 		}
-		last = files[v1alpha1.PlanGenerationKey]
+		last = files[v1alpha1.PlanRevisionKey]
 	}
 }
 

@@ -106,8 +106,8 @@ func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instance
 		known := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionAssignmentKnown)
 		g.Expect(known).NotTo(gomega.BeNil())
 		g.Expect(known.Status).To(gomega.Equal(metav1.ConditionTrue), known.Message)
-		g.Expect(found.Status.Need).NotTo(gomega.BeNil())
-		g.Expect(memplan.Bytes(found.Status.Need.Value())).To(gomega.Equal(want.need), "need in status")
+		g.Expect(found.Status.RequiredLimit).NotTo(gomega.BeNil())
+		g.Expect(memplan.Bytes(found.Status.RequiredLimit.Value())).To(gomega.Equal(want.need), "need in status")
 		g.Expect(found.Status.Pods).To(gomega.HaveValue(gomega.Equal(int32(len(instances)))))
 		limit := max(want.need, had)
 		for name := range instances {
@@ -161,8 +161,8 @@ func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Pr
 	policy := memplan.DefaultPolicy() // one loss
 	var result expectation
 	var worst memplan.Load
-	for _, load := range memplan.LoadsAfter(w, spread, policy.Losses) {
-		if need := memplan.Need(w, load, policy); need > result.need {
+	for _, load := range memplan.LoadsAfter(w, spread, policy.PodFailures) {
+		if need := memplan.RequiredLimit(w, load, policy); need > result.need {
 			result.need, worst = need, load
 		}
 	}

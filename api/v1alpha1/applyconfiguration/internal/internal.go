@@ -170,12 +170,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - region
+    - name: podFailuresToTolerate
+      type:
+        scalar: numeric
     - name: requests
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.RequestsPolicy
-    - name: survivePodLosses
-      type:
-        scalar: numeric
 - name: dev.streamweir.streamweir.api.v1alpha1.Mode
   scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.OptionsVariable
@@ -215,7 +215,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: container
       type:
         scalar: string
-    - name: exceptImages
+    - name: excludedImages
       type:
         list:
           elementType:
@@ -239,7 +239,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: planConfigMap
       type:
         scalar: string
-    - name: planGeneration
+    - name: planRevision
       type:
         scalar: string
 - name: dev.streamweir.streamweir.api.v1alpha1.PodStatus
@@ -257,12 +257,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
-    - name: need
-      type:
-        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
-    - name: planGeneration
+    - name: planRevision
       type:
         scalar: string
+    - name: requiredLimit
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: resize
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.ResizeOutcome
@@ -394,6 +394,17 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: divergentPods
+      type:
+        list:
+          elementType:
+            namedType: dev.streamweir.streamweir.api.v1alpha1.PodStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: divergentPodsOmitted
+      type:
+        scalar: numeric
     - name: expected
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
@@ -423,38 +434,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: measured
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.MeasuredRegions
-    - name: missingPods
-      type:
-        scalar: numeric
     - name: mode
       type:
         namedType: dev.streamweir.streamweir.api.v1alpha1.Mode
-    - name: need
-      type:
-        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: observedGeneration
       type:
         scalar: numeric
-    - name: planGeneration
+    - name: planRevision
       type:
         scalar: string
+    - name: podFailuresTolerated
+      type:
+        scalar: numeric
     - name: pods
       type:
         scalar: numeric
-    - name: podsMissingSinceTime
+    - name: podsUnavailableSinceTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-    - name: podsNotListed
+    - name: requiredLimit
       type:
-        scalar: numeric
-    - name: podsThatDiffer
-      type:
-        list:
-          elementType:
-            namedType: dev.streamweir.streamweir.api.v1alpha1.PodStatus
-          elementRelationship: associative
-          keys:
-          - name
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: settings
       type:
         list:
@@ -463,10 +463,10 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
-    - name: survives
+    - name: tasks
       type:
         scalar: numeric
-    - name: tasks
+    - name: unavailablePods
       type:
         scalar: numeric
     - name: warnings

@@ -20,9 +20,9 @@ type MemorySpecApplyConfiguration struct {
 	MinLimit *resource.Quantity `json:"minLimit,omitempty"`
 	// maxLimit is the largest memory limit that the operator may give the container, at least 64Mi.
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
-	// survivePodLosses is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
+	// podFailuresToTolerate is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
 	// the larger of 1 and the most pods of the application that share a node.
-	SurvivePodLosses *int32 `json:"survivePodLosses,omitempty"`
+	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
 	// headroomPercent is the share of the limit, in percent, that the plan leaves free. Not set: 10.
 	HeadroomPercent *int32 `json:"headroomPercent,omitempty"`
 	// requests says what becomes of the memory request of new pods: Keep leaves it as the template has it; FollowLimit makes
@@ -55,11 +55,11 @@ func (b *MemorySpecApplyConfiguration) WithMaxLimit(value resource.Quantity) *Me
 	return b
 }
 
-// WithSurvivePodLosses sets the SurvivePodLosses field in the declarative configuration to the given value
+// WithPodFailuresToTolerate sets the PodFailuresToTolerate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the SurvivePodLosses field is set to the value of the last call.
-func (b *MemorySpecApplyConfiguration) WithSurvivePodLosses(value int32) *MemorySpecApplyConfiguration {
-	b.SurvivePodLosses = &value
+// If called multiple times, the PodFailuresToTolerate field is set to the value of the last call.
+func (b *MemorySpecApplyConfiguration) WithPodFailuresToTolerate(value int32) *MemorySpecApplyConfiguration {
+	b.PodFailuresToTolerate = &value
 	return b
 }
 

@@ -27,13 +27,13 @@ type PodInjectionSpecApplyConfiguration struct {
 	OwnOptions *string `json:"ownOptions,omitempty"`
 	// planConfigMap is the name of the ConfigMap that holds the plan.
 	PlanConfigMap *string `json:"planConfigMap,omitempty"`
-	// planGeneration names the plan. The pod gets it as the annotation streamweir.dev/plan.
-	PlanGeneration *string `json:"planGeneration,omitempty"`
+	// planRevision names the plan. The pod gets it as the annotation streamweir.dev/plan.
+	PlanRevision *string `json:"planRevision,omitempty"`
 	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
 	AgentConfigMap *string `json:"agentConfigMap,omitempty"`
-	// exceptImages are images, as the container names them, with which an injected container did not start. Pods with one of
+	// excludedImages are images, as the container names them, with which an injected container did not start. Pods with one of
 	// them are left alone.
-	ExceptImages []string `json:"exceptImages,omitempty"`
+	ExcludedImages []string `json:"excludedImages,omitempty"`
 	// memory is what to set. Not set: limit and request stay as they are.
 	Memory *InjectedMemoryApplyConfiguration `json:"memory,omitempty"`
 }
@@ -92,11 +92,11 @@ func (b *PodInjectionSpecApplyConfiguration) WithPlanConfigMap(value string) *Po
 	return b
 }
 
-// WithPlanGeneration sets the PlanGeneration field in the declarative configuration to the given value
+// WithPlanRevision sets the PlanRevision field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PlanGeneration field is set to the value of the last call.
-func (b *PodInjectionSpecApplyConfiguration) WithPlanGeneration(value string) *PodInjectionSpecApplyConfiguration {
-	b.PlanGeneration = &value
+// If called multiple times, the PlanRevision field is set to the value of the last call.
+func (b *PodInjectionSpecApplyConfiguration) WithPlanRevision(value string) *PodInjectionSpecApplyConfiguration {
+	b.PlanRevision = &value
 	return b
 }
 
@@ -108,12 +108,12 @@ func (b *PodInjectionSpecApplyConfiguration) WithAgentConfigMap(value string) *P
 	return b
 }
 
-// WithExceptImages adds the given value to the ExceptImages field in the declarative configuration
+// WithExcludedImages adds the given value to the ExcludedImages field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the ExceptImages field.
-func (b *PodInjectionSpecApplyConfiguration) WithExceptImages(values ...string) *PodInjectionSpecApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the ExcludedImages field.
+func (b *PodInjectionSpecApplyConfiguration) WithExcludedImages(values ...string) *PodInjectionSpecApplyConfiguration {
 	for i := range values {
-		b.ExceptImages = append(b.ExceptImages, values[i])
+		b.ExcludedImages = append(b.ExcludedImages, values[i])
 	}
 	return b
 }

@@ -19,15 +19,15 @@ type PodStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// limit is the pod's memory limit as the kubelet reports it.
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// need is the smallest limit that holds what this pod would run after the losses asked for.
-	Need *resource.Quantity `json:"need,omitempty"`
+	// requiredLimit is the smallest limit that holds what this pod would run after the losses asked for.
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 	// tasks that the pod runs now: active, standby and warm-up.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
 	// the pod has no agent, or has not reported.
 	Bounded *apiv1alpha1.Boundedness `json:"bounded,omitempty"`
-	// planGeneration is the plan that the pod's process read last, where it is not the one that is published.
-	PlanGeneration *string `json:"planGeneration,omitempty"`
+	// planRevision is the plan that the pod's process read last, where it is not the one that is published.
+	PlanRevision *string `json:"planRevision,omitempty"`
 	// resize tells how the pod's last resize ended.
 	Resize *apiv1alpha1.ResizeOutcome `json:"resize,omitempty"`
 	// message says more, for a person.
@@ -56,11 +56,11 @@ func (b *PodStatusApplyConfiguration) WithLimit(value resource.Quantity) *PodSta
 	return b
 }
 
-// WithNeed sets the Need field in the declarative configuration to the given value
+// WithRequiredLimit sets the RequiredLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Need field is set to the value of the last call.
-func (b *PodStatusApplyConfiguration) WithNeed(value resource.Quantity) *PodStatusApplyConfiguration {
-	b.Need = &value
+// If called multiple times, the RequiredLimit field is set to the value of the last call.
+func (b *PodStatusApplyConfiguration) WithRequiredLimit(value resource.Quantity) *PodStatusApplyConfiguration {
+	b.RequiredLimit = &value
 	return b
 }
 
@@ -80,11 +80,11 @@ func (b *PodStatusApplyConfiguration) WithBounded(value apiv1alpha1.Boundedness)
 	return b
 }
 
-// WithPlanGeneration sets the PlanGeneration field in the declarative configuration to the given value
+// WithPlanRevision sets the PlanRevision field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PlanGeneration field is set to the value of the last call.
-func (b *PodStatusApplyConfiguration) WithPlanGeneration(value string) *PodStatusApplyConfiguration {
-	b.PlanGeneration = &value
+// If called multiple times, the PlanRevision field is set to the value of the last call.
+func (b *PodStatusApplyConfiguration) WithPlanRevision(value string) *PodStatusApplyConfiguration {
+	b.PlanRevision = &value
 	return b
 }
 

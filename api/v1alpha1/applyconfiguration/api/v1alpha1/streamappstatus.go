@@ -25,22 +25,22 @@ type StreamAppStatusApplyConfiguration struct {
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
 	// pods that run.
 	Pods *int32 `json:"pods,omitempty"`
-	// missingPods is how many pods fewer run than there are replicas.
-	MissingPods *int32 `json:"missingPods,omitempty"`
-	// podsMissingSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
-	PodsMissingSinceTime *metav1.Time `json:"podsMissingSinceTime,omitempty"`
+	// unavailablePods is how many pods fewer run than there are replicas.
+	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
+	// podsUnavailableSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
+	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
 	// tasks that the application has in all.
 	Tasks *int32 `json:"tasks,omitempty"`
 	// limit is the memory limit that the plan wants for the typical pod.
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// need is the smallest limit that holds what a pod would run after the losses asked for.
-	Need *resource.Quantity `json:"need,omitempty"`
+	// requiredLimit is the smallest limit that holds what a pod would run after the losses asked for.
+	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
 	Expected *resource.Quantity `json:"expected,omitempty"`
-	// survives is the largest number of lost pods after which every survivor still fits.
-	Survives *int32 `json:"survives,omitempty"`
-	// planGeneration names the plan in force: a hash of what is published.
-	PlanGeneration *string `json:"planGeneration,omitempty"`
+	// podFailuresTolerated is the largest number of lost pods after which every survivor still fits.
+	PodFailuresTolerated *int32 `json:"podFailuresTolerated,omitempty"`
+	// planRevision names the plan in force: a hash of what is published.
+	PlanRevision *string `json:"planRevision,omitempty"`
 	// heap is the largest heap of the typical pod.
 	Heap *resource.Quantity `json:"heap,omitempty"`
 	// lines are the itemised uses of memory of the typical pod after the losses asked for, largest first.
@@ -54,10 +54,10 @@ type StreamAppStatusApplyConfiguration struct {
 	// measured is the most that the pods have reported of regions that are otherwise assumed, while their container had this
 	// image.
 	Measured *MeasuredRegionsApplyConfiguration `json:"measured,omitempty"`
-	// podsThatDiffer are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
-	PodsThatDiffer []PodStatusApplyConfiguration `json:"podsThatDiffer,omitempty"`
-	// podsNotListed is how many pods differ beyond those that podsThatDiffer lists.
-	PodsNotListed *int32 `json:"podsNotListed,omitempty"`
+	// divergentPods are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
+	DivergentPods []PodStatusApplyConfiguration `json:"divergentPods,omitempty"`
+	// divergentPodsOmitted is how many pods differ beyond those that divergentPods lists.
+	DivergentPodsOmitted *int32 `json:"divergentPodsOmitted,omitempty"`
 	// warnings are what a person should know: versions that leak, threads without room for a cache, and so on.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -105,19 +105,19 @@ func (b *StreamAppStatusApplyConfiguration) WithPods(value int32) *StreamAppStat
 	return b
 }
 
-// WithMissingPods sets the MissingPods field in the declarative configuration to the given value
+// WithUnavailablePods sets the UnavailablePods field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MissingPods field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithMissingPods(value int32) *StreamAppStatusApplyConfiguration {
-	b.MissingPods = &value
+// If called multiple times, the UnavailablePods field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithUnavailablePods(value int32) *StreamAppStatusApplyConfiguration {
+	b.UnavailablePods = &value
 	return b
 }
 
-// WithPodsMissingSinceTime sets the PodsMissingSinceTime field in the declarative configuration to the given value
+// WithPodsUnavailableSinceTime sets the PodsUnavailableSinceTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PodsMissingSinceTime field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithPodsMissingSinceTime(value metav1.Time) *StreamAppStatusApplyConfiguration {
-	b.PodsMissingSinceTime = &value
+// If called multiple times, the PodsUnavailableSinceTime field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithPodsUnavailableSinceTime(value metav1.Time) *StreamAppStatusApplyConfiguration {
+	b.PodsUnavailableSinceTime = &value
 	return b
 }
 
@@ -137,11 +137,11 @@ func (b *StreamAppStatusApplyConfiguration) WithLimit(value resource.Quantity) *
 	return b
 }
 
-// WithNeed sets the Need field in the declarative configuration to the given value
+// WithRequiredLimit sets the RequiredLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Need field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithNeed(value resource.Quantity) *StreamAppStatusApplyConfiguration {
-	b.Need = &value
+// If called multiple times, the RequiredLimit field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithRequiredLimit(value resource.Quantity) *StreamAppStatusApplyConfiguration {
+	b.RequiredLimit = &value
 	return b
 }
 
@@ -153,19 +153,19 @@ func (b *StreamAppStatusApplyConfiguration) WithExpected(value resource.Quantity
 	return b
 }
 
-// WithSurvives sets the Survives field in the declarative configuration to the given value
+// WithPodFailuresTolerated sets the PodFailuresTolerated field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Survives field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithSurvives(value int32) *StreamAppStatusApplyConfiguration {
-	b.Survives = &value
+// If called multiple times, the PodFailuresTolerated field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithPodFailuresTolerated(value int32) *StreamAppStatusApplyConfiguration {
+	b.PodFailuresTolerated = &value
 	return b
 }
 
-// WithPlanGeneration sets the PlanGeneration field in the declarative configuration to the given value
+// WithPlanRevision sets the PlanRevision field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PlanGeneration field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithPlanGeneration(value string) *StreamAppStatusApplyConfiguration {
-	b.PlanGeneration = &value
+// If called multiple times, the PlanRevision field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithPlanRevision(value string) *StreamAppStatusApplyConfiguration {
+	b.PlanRevision = &value
 	return b
 }
 
@@ -232,24 +232,24 @@ func (b *StreamAppStatusApplyConfiguration) WithMeasured(value *MeasuredRegionsA
 	return b
 }
 
-// WithPodsThatDiffer adds the given value to the PodsThatDiffer field in the declarative configuration
+// WithDivergentPods adds the given value to the DivergentPods field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the PodsThatDiffer field.
-func (b *StreamAppStatusApplyConfiguration) WithPodsThatDiffer(values ...*PodStatusApplyConfiguration) *StreamAppStatusApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the DivergentPods field.
+func (b *StreamAppStatusApplyConfiguration) WithDivergentPods(values ...*PodStatusApplyConfiguration) *StreamAppStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
-			panic("nil value passed to WithPodsThatDiffer")
+			panic("nil value passed to WithDivergentPods")
 		}
-		b.PodsThatDiffer = append(b.PodsThatDiffer, *values[i])
+		b.DivergentPods = append(b.DivergentPods, *values[i])
 	}
 	return b
 }
 
-// WithPodsNotListed sets the PodsNotListed field in the declarative configuration to the given value
+// WithDivergentPodsOmitted sets the DivergentPodsOmitted field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PodsNotListed field is set to the value of the last call.
-func (b *StreamAppStatusApplyConfiguration) WithPodsNotListed(value int32) *StreamAppStatusApplyConfiguration {
-	b.PodsNotListed = &value
+// If called multiple times, the DivergentPodsOmitted field is set to the value of the last call.
+func (b *StreamAppStatusApplyConfiguration) WithDivergentPodsOmitted(value int32) *StreamAppStatusApplyConfiguration {
+	b.DivergentPodsOmitted = &value
 	return b
 }
 
