@@ -31,7 +31,7 @@ func absurd(a, b, c int64, percent float64) (Workload, Load, Policy) {
 	w.RocksDB = RocksDB{BlockCache: size, WriteBuffer: Known(Bytes(c), App), MaxWriteBuffers: Known(n, App), SharedCache: Known(Bytes(a), App), WriteBufferLimit: size,
 		FormatUpgrade: Known(a%3 == 0, App), OpenIterators: Known(n, App)}
 	w.Allocator = Known(Allocator(uint8(b)), App)
-	w.Application = Application{LiveSet: size, Native: Known(Bytes(c), App)}
+	w.Application = ApplicationMemory{LiveSet: size, Native: Known(Bytes(c), App)}
 	w.JVM = JVM{HeapMode: HeapMode(uint8(a) % 4), MaxHeap: size, InitialHeap: Known(Bytes(c), App), MaxRAM: Known(Bytes(a), App), MaxRAMPercentage: Known(percent, App),
 		MinRAMPercentage: Known(-percent, App), Collector: Known(Collector(uint8(b)), App), CPUs: Known(n, App), Metaspace: size, MaxDirect: size, ThreadStack: size}
 	w.Bounded, w.StateDir = a%2 == 0, StateDir{InMemory: b%2 == 0, Persistent: c%2 == 0}

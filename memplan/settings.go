@@ -134,7 +134,7 @@ func NewWorkload(version Fact[Version]) Workload {
 		},
 		JVM: NewJVM(),
 		// A small application after a full collection held 36 MiB (a field report of 2026); the rest is margin.
-		Application: Application{LiveSet: Known(48*MiB, Assumed)},
+		Application: ApplicationMemory{LiveSet: Known(48*MiB, Assumed)},
 	}
 }
 

@@ -193,8 +193,8 @@ type RocksDB struct {
 	OwnCaches bool
 }
 
-// Application is what the process holds besides Kafka Streams.
-type Application struct {
+// ApplicationMemory is what the process holds besides Kafka Streams.
+type ApplicationMemory struct {
 	// LiveSet is the application's own live objects on the heap.
 	LiveSet Fact[Bytes]
 	// Native is its own native use: other agents, JNI libraries, direct buffers of its own.
@@ -225,7 +225,7 @@ type Workload struct {
 	JVM           JVM
 	Allocator     Fact[Allocator]
 	StateDir      StateDir
-	Application   Application
+	Application   ApplicationMemory
 	// Others are the other KafkaStreams clients of the same JVM: their memory adds up, and so do their stores in a shared cache.
 	Others []Client
 	// Bounded says that the shared block cache and write buffer manager are in force in the process.

@@ -17,7 +17,7 @@ const (
 	MaxSettings = 40
 
 	// MaxDivergentPods is the most pods that a status lists.
-	MaxDivergentPods = 50
+	MaxDivergentPods = 48
 
 	// MaxImages is the most images that a status remembers.
 	MaxImages = 5
@@ -146,7 +146,7 @@ type StreamAppStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:MaxItems=48
 	DivergentPods []PodStatus `json:"divergentPods,omitempty"`
 
 	// divergentPodsOmitted is how many pods differ beyond those that divergentPods lists.
