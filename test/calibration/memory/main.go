@@ -89,11 +89,11 @@ func (o *options) run(ctx context.Context, args []string) error {
 
 // classPath builds the Java side if the cache lacks it, and is its class path.
 func classPath(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "hack/calibrate/build.sh")
+	command := exec.CommandContext(ctx, "test/calibration/memory/build.sh")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("hack/calibrate/build.sh (run in the root of the checkout): %w", err)
+		return "", fmt.Errorf("test/calibration/memory/build.sh (run in the root of the checkout): %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -8,14 +8,14 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-kafka=$("$here/../../test/kafka/build.sh")
+kafka=$("$here/../../kafka/build.sh")
 cache=${STREAMWEIR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/streamweir}/calibrate
 hash=$(cd "$here/app" && find pom.xml src -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 built=$cache/$hash
 
 if [ ! -f "$built/complete" ]; then
   if ! command -v mvn >/dev/null; then
-    echo "mvn (Maven 3.8 or newer) is not on the PATH: it builds hack/calibrate/app once" >&2
+    echo "mvn (Maven 3.8 or newer) is not on the PATH: it builds test/calibration/memory/app once" >&2
     exit 69
   fi
   mkdir -p "$cache"

@@ -47,7 +47,7 @@ func TestPartOfADocumentIsReplaced(t *testing.T) {
 }
 
 func TestTheDocumentIsGeneratedFromTheResults(t *testing.T) {
-	const root = "../../docs/"
+	const root = "../../../docs/"
 	text, err := os.ReadFile(root + "calibration.md")
 	if err != nil {
 		t.Fatal(err)

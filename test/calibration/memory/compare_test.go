@@ -79,7 +79,7 @@ func TestVerdict(t *testing.T) {
 
 // TestNoBoundIsBelowWhatWasMeasured holds the planner, as it is now, against everything that docs/calibration has.
 func TestNoBoundIsBelowWhatWasMeasured(t *testing.T) {
-	all, err := compared("../../docs/calibration")
+	all, err := compared("../../../docs/calibration")
 	if err != nil {
 		t.Fatal(err)
 	}
