@@ -7,7 +7,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-lib=$("$here/../kafka/build.sh")/lib
+lib=$("$here/../../kafka/build.sh")/lib
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
 javac -d "$classes" -cp "$lib/*" "$here/src/org/apache/kafka/streams/state/internals/HeapOfRecords.java"
