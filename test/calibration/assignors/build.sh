@@ -16,7 +16,7 @@ built=$cache/$hash
 if [ -f "$built/complete" ]; then echo "$built"; exit 0; fi
 for tool in java mvn; do
   if ! command -v "$tool" >/dev/null; then
-    echo "$tool is not on the PATH: Java 17 and Maven 3.8 or newer build test/assignors/harness once" >&2
+    echo "$tool is not on the PATH: Java 17 and Maven 3.8 or newer build test/calibration/assignors/harness once" >&2
     exit 69
   fi
 done

@@ -21,7 +21,7 @@ const exitUnavailable = 69
 // TestTheGoldenFilesAreWhatTheAssignorsDecide needs Java 17 and, once, Maven. Without them it is skipped, or fails if the environment has
 // CI=true.
 func TestTheGoldenFilesAreWhatTheAssignorsDecide(t *testing.T) {
-	folder, golden := t.TempDir(), filepath.Join("..", "..", "memplan", "testdata", "assignors")
+	folder, golden := t.TempDir(), filepath.Join("..", "..", "..", "memplan", "testdata", "assignors")
 	output, err := exec.CommandContext(t.Context(), "./update.sh", folder).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitUnavailable && os.Getenv("CI") != "true" {
 		t.Skipf("Kafka's assignors cannot run here: %s", output) //nolint:forbidigo // in CI it fails
@@ -30,7 +30,7 @@ func TestTheGoldenFilesAreWhatTheAssignorsDecide(t *testing.T) {
 		t.Fatalf("./update.sh: %v\n%s", err, output)
 	}
 	if d := cmp.Diff(read(t, golden), read(t, folder)); d != "" {
-		t.Errorf("golden files (-want +got), run test/assignors/update.sh if the change is meant:\n%.4000s", d)
+		t.Errorf("golden files (-want +got), run test/calibration/assignors/update.sh if the change is meant:\n%.4000s", d)
 	}
 }
 
