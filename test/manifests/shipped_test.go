@@ -1,10 +1,11 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package config_test
+package manifests
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,16 @@ func render(t *testing.T, folder string) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return objects
+}
+
+// configFolder returns the path of the folder with the manifests.
+func configFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := envtestutil.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 func TestShippedManifestsAreStable(t *testing.T) {
@@ -170,18 +181,19 @@ func TestManagerRunsRestricted(t *testing.T) {
 // Another namespace is chosen in one place, and reaches every name, also inside expressions.
 func TestAnotherNamespace(t *testing.T) {
 	files := filesys.MakeFsInMemory()
-	if err := filepath.Walk(".", func(path string, info os.FileInfo, err error) error {
-		if err != nil || info.IsDir() || filepath.Ext(path) != ".yaml" {
+	manifests := os.DirFS(configFolder(t))
+	if err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(manifests, path)
 		if err != nil {
 			return err
 		}
-		if path == filepath.Join("base", "kustomization.yaml") {
+		if path == "base/kustomization.yaml" {
 			content = []byte(strings.ReplaceAll(string(content), "namespace: "+systemNamespace, "namespace: memory"))
 		}
-		return files.WriteFile("/config/"+filepath.ToSlash(path), content)
+		return files.WriteFile("/config/"+path, content)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +281,7 @@ func TestSamples(t *testing.T) {
 // What is not part of config/default is rendered at least: its kinds need what a plain API server lacks.
 func TestEveryKustomizationRenders(t *testing.T) {
 	folders := 0
-	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(configFolder(t)), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Base(path) != "kustomization.yaml" || strings.HasPrefix(path, "admission") {
 			return err
 		}
@@ -289,7 +301,8 @@ func TestEveryKustomizationRenders(t *testing.T) {
 
 // Every file is used by the kustomization in its folder, so that none is forgotten.
 func TestEveryManifestIsUsed(t *testing.T) {
-	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+	manifests := os.DirFS(configFolder(t))
+	err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
 		name := filepath.Base(path)
 		if err != nil || entry.IsDir() || filepath.Ext(name) != ".yaml" || name == "kustomization.yaml" {
 			return err
@@ -298,7 +311,7 @@ func TestEveryManifestIsUsed(t *testing.T) {
 		if filepath.Base(folder) == "bases" {
 			folder, listed = filepath.Dir(folder), "bases/"+name
 		}
-		content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		content, err := fs.ReadFile(manifests, filepath.Join(folder, "kustomization.yaml"))
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config_test applies the manifests to a real API server, and tests what they do there.
-package config_test
+// Package manifests applies the manifests to a real API server, and tests what they do there.
+package manifests
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package crd
 
 import (
 	"encoding/json"
@@ -150,8 +150,7 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 
 func TestSamples(t *testing.T) {
 	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
-	folder := filepath.Join("..", "samples")
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(manifest(t, "samples"), "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +191,7 @@ func TestSamples(t *testing.T) {
 // The full sample shows every field, so that it serves as a reference.
 func TestFullSampleShowsEveryField(t *testing.T) {
 	sample := map[string]any{}
-	readYAML(t, filepath.Join("..", "samples", "full.yaml"), &sample)
+	readYAML(t, manifest(t, "samples", "full.yaml"), &sample)
 	spec := loadSchema(t, "streamweir.dev_streamapps.yaml").structural.Properties["spec"]
 	shown := fieldsOf(sample["spec"])
 	for path := range schemaFields("", &spec) {

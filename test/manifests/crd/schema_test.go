@@ -1,13 +1,12 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd_test validates objects against the generated definitions, in process.
-package crd_test
+// Package crd validates objects against the generated definitions, in process.
+package crd
 
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"streamweir.dev/streamweir/internal/envtestutil"
 )
 
 // schema validates objects of one kind as the API server does: structure, lists and rules, from the generated definition.
@@ -32,7 +33,7 @@ type schema struct {
 func loadSchema(t *testing.T, file string) schema {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	readYAML(t, filepath.Join("bases", file), definition)
+	readYAML(t, manifest(t, "crd", "bases", file), definition)
 	props := &apiextensions.JSONSchemaProps{}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
 		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, props, nil)
@@ -48,6 +49,16 @@ func loadSchema(t *testing.T, file string) schema {
 		t.Fatalf("making a validator of %s: %v", file, err)
 	}
 	return schema{structural: structural, openAPI: openAPI, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}
+}
+
+// manifest returns the path of a file or folder in config.
+func manifest(t *testing.T, elements ...string) string {
+	t.Helper()
+	path, err := envtestutil.Manifests(elements...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func readYAML(t *testing.T, file string, into any) {
