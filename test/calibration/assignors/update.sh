@@ -10,5 +10,5 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1:-$here/../../../memplan/testdata/assignors}
 histories=${2:-120}
-built=$("$here/build.sh")
-java -cp "$built/classes:$built/lib/*" dev.streamweir.assignors.Main "$folder" "$histories"
+built=$("$here/../../java/build.sh")
+java -Dorg.slf4j.simpleLogger.defaultLogLevel=off -cp "$built/classes:$built/lib/*" dev.streamweir.assignors.Main "$folder" "$histories"

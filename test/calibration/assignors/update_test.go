@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package assignors runs the task assignors of Kafka over histories of groups. What they decide is kept in memplan/testdata/assignors,
-// where the load bounds of memplan are checked against it. A change of harness/ or of the Kafka version needs update.sh.
+// where the load bounds of memplan are checked against it. A change of the Java sources (test/java) or of the Kafka version needs update.sh.
 package assignors
 
 import (

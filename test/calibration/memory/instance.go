@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// figures are what an instance says of itself (app/.../Figures.java): bytes, and milliseconds.
+// figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
 type figures struct {
 	At        int64  `json:"at"`
 	State     string `json:"state"`

@@ -89,13 +89,14 @@ func (o *options) run(ctx context.Context, args []string) error {
 
 // classPath builds the Java side if the cache lacks it, and is its class path.
 func classPath(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "test/calibration/memory/build.sh")
+	command := exec.CommandContext(ctx, "test/java/build.sh")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("test/calibration/memory/build.sh (run in the root of the checkout): %w", err)
+		return "", fmt.Errorf("test/java/build.sh (run in the root of the checkout): %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	folder := strings.TrimSpace(string(out))
+	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*"), nil
 }
 
 // folder is where an experiment keeps its files, and what removes it; of what is kept, the broker's storage is removed.

@@ -39,7 +39,7 @@ type scenario struct {
 	Configs map[string]string
 }
 
-// Retention of the stores of the applications (app/.../Topologies.java), in milliseconds.
+// Retention of the stores of the applications (test/java/.../Topologies.java), in milliseconds.
 const (
 	windowRetention  = 4 * 60_000 // windows of 2 minutes and 2 minutes of grace
 	sessionRetention = 3 * 60_000 // a gap of 1 minute and 2 minutes of grace
