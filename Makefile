@@ -82,7 +82,7 @@ control-plane: ## Provide kube-apiserver, etcd and kubectl for the tests, and pr
 
 ##@ Against measured memory (Linux, root, Java 17, Maven once)
 
-CALIBRATE := go build -o bin/calibrate ./hack/calibrate && exec bin/calibrate
+CALIBRATE := go build -o bin/calibrate ./test/calibration/memory && exec bin/calibrate
 
 .PHONY: calibrate
 calibrate: ## Measure applications in memory cgroups against their plans: all, or those in SCENARIOS. An hour on two cores.

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// decisions are what one of Kafka's assignors decided in many histories of groups. test/assignors/update.sh writes them.
+// decisions are what one of Kafka's assignors decided in many histories of groups. test/calibration/assignors/update.sh writes them.
 type decisions struct {
 	Kafka, Assignor, Protocol string
 	Histories                 []history

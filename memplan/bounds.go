@@ -14,7 +14,7 @@ import (
 const probingsOnDisk = 2
 
 // bounds are the loads of a group after a number of losses. They are checked against what the assignors of Kafka 4.4.0 decide in random
-// histories (test/assignors). In 12,000 for each assignor with 760,000 loads, 43 loads were above the bound, by one to three tasks, all of the
+// histories (test/calibration/assignors). In 12,000 for each assignor with 760,000 loads, 43 loads were above the bound, by one to three tasks, all of the
 // high-availability assignor: where a loss came some minutes after tasks had moved, with nothing left to move; where a standby that is
 // taken to be caught up was still being restored; or where a thread had been replaced.
 type bounds struct {

@@ -4,7 +4,7 @@
 package memplan
 
 // Heap beside the serialized bytes of a record, in bytes. Measured with Kafka Streams 4.4.0 on OpenJDK 17 with compressed pointers, by
-// filling the real structures with 20,000 to 200,000 records and comparing the used heap after full collections (test/records):
+// filling the real structures with 20,000 to 200,000 records and comparing the used heap after full collections (test/calibration/records):
 //
 //	key + value   queued   cached clean   cached dirty   in a store on the heap
 //	  8 +    16      196    304 (   69)    416 (   87)      120

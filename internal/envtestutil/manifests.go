@@ -36,6 +36,15 @@ func RenderFolder(folder string) ([]*unstructured.Unstructured, error) {
 	return Render(filesys.MakeFsOnDisk(), filepath.Join(root, folder))
 }
 
+// Manifests returns the path of the folder config of this checkout, or of a file or folder in it.
+func Manifests(elements ...string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(append([]string{root, "config"}, elements...)...), nil
+}
+
 // Render renders the kustomization in a folder of a file system.
 func Render(files filesys.FileSystem, folder string) ([]*unstructured.Unstructured, error) {
 	options := krusty.MakeDefaultOptions()

@@ -23,8 +23,8 @@ const exitUnavailable = 69
 // jar is the agent, as the operator embeds it.
 const jar = "../../agent/streamweir-agent.jar"
 
-// build runs build.sh once in this process, and gives the folder it prints.
-var build = sync.OnceValues(func() (string, error) { return script("./build.sh") })
+// build runs test/java/build.sh once in this process, and gives the folder it prints.
+var build = sync.OnceValues(func() (string, error) { return script("../java/build.sh", "agent") })
 
 // script runs a script and gives what it printed on standard output.
 func script(path string, args ...string) (string, error) {

@@ -145,7 +145,7 @@ type expectation struct {
 }
 
 // expect asks the planner, without the operator, about what the instances report of themselves. The topology is the application's own
-// (test/kafka/app), so this also checks what the operator has read from the broker.
+// (test/java), so this also checks what the operator has read from the broker.
 func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Process) expectation {
 	w := shop(g, protocol)
 	var spread memplan.Assignment

@@ -29,7 +29,7 @@ const (
 	heartbeatInterval = "1000"
 )
 
-// Application says what to run. Its topology is fixed (app/.../App.java):
+// Application says what to run. Its topology is fixed (test/java/.../App.java):
 //   - subtopology 0 reads the orders and payments topics: a key-value store orders-by-customer and a stream-stream join
 //     with two window stores (KSTREAM-JOINTHIS-… and KSTREAM-JOINOTHER-…) of 10 minutes;
 //   - subtopology 1 reads the clicks topic: a window store clicks-per-minute of 1 minute.

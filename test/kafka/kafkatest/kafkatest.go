@@ -4,7 +4,7 @@
 // Package kafkatest runs a real Kafka broker and real Kafka Streams instances for tests.
 //
 // The broker (Kafka 4.4.0, one node, KRaft) and an application with a key-value, a windowed and a join store are built
-// by ../build.sh with Maven. Each instance is a Java process in a network namespace of its own, joined to the broker by
+// by test/java/build.sh with Maven. Each instance is a Java process in a network namespace of its own, joined to the broker by
 // a bridge, so that the broker sees each instance under its own address, as it sees pods in a cluster:
 //
 //	test process ── 127.0.0.1 ── broker ── bridge 10.231.N.1 ─┬─ 10.231.N.2  instance
@@ -29,7 +29,7 @@ import (
 	"testing"
 )
 
-// KafkaVersion is the version of the broker and of the Kafka Streams instances (app/pom.xml).
+// KafkaVersion is the version of the broker and of the Kafka Streams instances (test/java/pom.xml).
 const KafkaVersion = "4.4.0"
 
 // exitUnavailable is the exit code of build.sh when a tool is missing (EX_UNAVAILABLE of sysexits.h).
@@ -72,7 +72,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	var stderr strings.Builder
-	command := exec.Command(filepath.Join(root, "test", "kafka", "build.sh"))
+	command := exec.Command(filepath.Join(root, "test", "java", "build.sh"))
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -88,7 +88,7 @@ type buildError struct {
 }
 
 func (e *buildError) Error() string {
-	return fmt.Sprintf("test/kafka/build.sh: exit code %d: %s", e.code, e.output)
+	return fmt.Sprintf("test/java/build.sh: exit code %d: %s", e.code, e.output)
 }
 
 // classPath builds the Java side if the cache lacks it, and returns its class path.

@@ -74,7 +74,7 @@ func TestModuleRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "test", "kafka", "build.sh")); err != nil {
+	if _, err := os.Stat(filepath.Join(root, "test", "java", "build.sh")); err != nil {
 		t.Errorf("the module's root is said to be %s: %v", root, err)
 	}
 	t.Chdir(t.TempDir())

@@ -1,0 +1,150 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"streamweir.dev/streamweir/assignment"
+)
+
+// figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
+type figures struct {
+	At        int64  `json:"at"`
+	State     string `json:"state"`
+	Processed int64  `json:"processed"`
+	Active    int    `json:"active"`
+	Standby   int    `json:"standby"`
+	HeapUsed  int64  `json:"heapUsed"`
+	Metaspace int64  `json:"metaspace"`
+	CodeCache int64  `json:"codeCache"`
+	Direct    int64  `json:"direct"`
+	Threads   int    `json:"threads"`
+	// Collecting is the time in collections so far, Running the time from the start to RUNNING.
+	Collecting int64 `json:"collecting"`
+	Running    int64 `json:"running"`
+}
+
+// setup is how the instances of an application run.
+type setup struct {
+	classPath   string
+	application string
+	broker      *broker
+	folder      string
+	// limit of the cgroup.
+	limit int64
+	// heap is the size of the heap, all of which is resident from the start, so that it can be subtracted.
+	heap int64
+	// agent is the agent's jar and planFolder its plan; empty: the application runs as shipped.
+	agent, planFolder string
+	// configs and arguments of the application.
+	configs map[string]string
+	// flags are further flags of the JVM.
+	flags []string
+	// each is called with all figures that an instance tells, in their order; it may be nil.
+	each func(name string, f *figures)
+}
+
+// instance is a running instance in its cgroup.
+type instance struct {
+	*process
+	cgroup *cgroup
+	// address of the agent's report; empty without the agent.
+	address string
+	latest  atomic.Pointer[figures]
+}
+
+// startInstance starts an instance.
+func (s *setup) startInstance(ctx context.Context, name string) (*instance, error) {
+	group, err := newCgroup(fmt.Sprintf("streamweir-calibrate-%d-%s", os.Getpid(), name), s.limit)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{cgroup: group}
+	i.latest.Store(&figures{})
+	argv, err := s.command(ctx, i, name)
+	if err == nil {
+		i.process, err = start(ctx, s.folder, name, group, func(line []byte) { s.line(i, name, line) }, argv...)
+	}
+	if err != nil {
+		_ = group.remove()
+		return nil, err
+	}
+	return i, nil
+}
+
+// command is the command line: what the plan says for the JVM, and the heap's pages touched at the start.
+func (s *setup) command(ctx context.Context, i *instance, name string) ([]string, error) {
+	argv := []string{"env", "MALLOC_ARENA_MAX=2", "java"}
+	if s.agent != "" {
+		free, err := freeAddresses(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		i.address = free[0]
+		_, port, _ := strings.Cut(free[0], ":")
+		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, "jvm.options"))
+	} else {
+		argv = append(argv, fmt.Sprintf("-Xmx%d", s.heap))
+	}
+	argv = append(argv, fmt.Sprintf("-Xms%d", s.heap), "-XX:+AlwaysPreTouch", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true")
+	argv = append(argv, s.flags...)
+	argv = append(argv, "-cp", s.classPath, "dev.streamweir.calibrate.App")
+	configs := maps.Clone(s.configs)
+	configs["application.id"] = s.application
+	configs["bootstrap.servers"] = s.broker.address
+	configs["client.id"] = name
+	configs["state.dir"] = filepath.Join(s.folder, name+".state")
+	for _, key := range slices.Sorted(maps.Keys(configs)) {
+		argv = append(argv, key+"="+configs[key])
+	}
+	return argv, nil
+}
+
+// line takes a line of an instance's output.
+func (s *setup) line(i *instance, name string, line []byte) {
+	f := &figures{}
+	if json.Unmarshal(line, f) != nil {
+		return
+	}
+	i.latest.Store(f)
+	if s.each != nil {
+		s.each(name, f)
+	}
+}
+
+// stop ends the instance and removes its cgroup.
+func (i *instance) stop(signal syscall.Signal) {
+	i.end(signal)
+	_ = eventually(context.Background(), 10*time.Second, "the cgroup is empty", i.cgroup.remove)
+}
+
+// ask gets the agent's report.
+func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+assignment.ReportPath, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	told := &assignment.Report{}
+	return told, json.NewDecoder(response.Body).Decode(told)
+}

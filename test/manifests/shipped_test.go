@@ -1,0 +1,326 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/internal/envtestutil"
+)
+
+// applyShipped applies config/default as it is shipped, until the test ends.
+func applyShipped(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	t.Cleanup(func() { applyFailing(t) })
+	applied, err := envtestutil.Apply(t.Context(), admin, render(t, "config/default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+// applyFailing applies config/default as TestMain does. It can be used when a test has ended.
+func applyFailing(t *testing.T) {
+	t.Helper()
+	objects := render(t, "config/default")
+	if err := setFailurePolicy(objects, admissionregistrationv1.Fail); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtestutil.Apply(context.WithoutCancel(t.Context()), admin, objects); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func render(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := envtestutil.RenderFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// configFolder returns the path of the folder with the manifests.
+func configFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := envtestutil.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestShippedManifestsAreStable(t *testing.T) {
+	for _, object := range applyShipped(t) {
+		first := object.DeepCopy()
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(first), first); err != nil {
+			t.Fatalf("reading %s %s back: %v", first.GetKind(), first.GetName(), err)
+		}
+		second := first.DeepCopy()
+		for _, again := range render(t, "config/default") {
+			if again.GetKind() != first.GetKind() || again.GetName() != first.GetName() {
+				continue
+			}
+			answers, err := envtestutil.Apply(t.Context(), admin, []*unstructured.Unstructured{again})
+			if err != nil {
+				t.Fatal(err)
+			}
+			second = answers[0]
+		}
+		if first.GetResourceVersion() != second.GetResourceVersion() {
+			t.Errorf("a second apply changed %s %s:\n%s", first.GetKind(), first.GetName(), cmp.Diff(first.Object, second.Object))
+		}
+	}
+}
+
+func TestShippedPolicyInjects(t *testing.T) {
+	applyShipped(t)
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: "streamweir-injection"}, policy); err != nil {
+		t.Fatal(err)
+	}
+	if got := policy.Spec.FailurePolicy; got == nil || *got != admissionregistrationv1.Ignore {
+		t.Errorf("the failure policy is %v, want Ignore: a pod without a plan is better than no pod", got)
+	}
+	namespace := newNamespace(t)
+	injection := anInjection(withAgent, injectMemory("1Gi", "1536Mi", ""))
+	createInjections(t, namespace, []v1alpha1.PodInjection{injection})
+	checkInjected(t, create(t, namespace, aPod(app(withEnv("JDK_JAVA_OPTIONS", "-ea")))), injected{
+		env: []string{"JDK_JAVA_OPTIONS=" + agentOption + " " + options + " -ea", noArenas, podUID}, memory: "512Mi/1536Mi",
+	}, &injection.Spec)
+}
+
+func TestSystemNamespacesAreNotInjected(t *testing.T) {
+	for _, namespace := range []string{"kube-system", systemNamespace} {
+		injection := anInjection()
+		injection.Namespace = namespace
+		if err := as(t, operatorUser).Create(t.Context(), &injection); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := newNamespace(t)
+		createInjections(t, elsewhere, []v1alpha1.PodInjection{anInjection()})
+		pod := aPod()
+		if namespace == systemNamespace {
+			asRestricted(pod)
+		}
+		if got := create(t, namespace, pod); got.Annotations[v1alpha1.PlanAnnotation] != "" || len(got.Spec.Volumes) != 0 {
+			t.Errorf("a pod in %s was injected", namespace)
+		}
+	}
+}
+
+// asRestricted makes a pod pass the Pod Security Standard restricted.
+func asRestricted(pod *corev1.Pod) {
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// Deleting the binding turns injection off, without the operator.
+func TestDeletingTheBindingStopsInjection(t *testing.T) {
+	namespace := newNamespace(t)
+	createInjections(t, namespace, []v1alpha1.PodInjection{anInjection()})
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "streamweir-injection"}}
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { applyFailing(t) })
+	gomega.NewWithT(t).Eventually(func() string {
+		return create(t, namespace, aPod()).Annotations[v1alpha1.PlanAnnotation]
+	}, eventually, polling).Should(gomega.BeEmpty())
+}
+
+func TestManagerRunsRestricted(t *testing.T) {
+	deployment := &appsv1.Deployment{}
+	name := client.ObjectKey{Namespace: systemNamespace, Name: "streamweir-controller-manager"}
+	if err := admin.Get(t.Context(), name, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if got := *deployment.Spec.Replicas; got != 2 {
+		t.Errorf("%d replicas, want 2", got)
+	}
+	for _, c := range deployment.Spec.Template.Spec.Containers {
+		if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
+			t.Errorf("container %s can write its root file system", c.Name)
+		}
+		if c.LivenessProbe == nil || c.ReadinessProbe == nil {
+			t.Errorf("container %s lacks a probe", c.Name)
+		}
+	}
+	// The namespace enforces the standard, so the API server says whether the template passes.
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "manager"},
+		Spec:       deployment.Spec.Template.Spec,
+	}
+	if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
+		t.Errorf("creating a pod of the operator: %v", err)
+	}
+}
+
+// Another namespace is chosen in one place, and reaches every name, also inside expressions.
+func TestAnotherNamespace(t *testing.T) {
+	files := filesys.MakeFsInMemory()
+	manifests := os.DirFS(configFolder(t))
+	if err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		content, err := fs.ReadFile(manifests, path)
+		if err != nil {
+			return err
+		}
+		if path == "base/kustomization.yaml" {
+			content = []byte(strings.ReplaceAll(string(content), "namespace: "+systemNamespace, "namespace: memory"))
+		}
+		return files.WriteFile("/config/"+path, content)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := envtestutil.Render(files, "/config/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, object := range objects {
+		content, err := yaml.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), systemNamespace) {
+			t.Errorf("%s %s still names %s", object.GetKind(), object.GetName(), systemNamespace)
+		}
+		found += strings.Count(string(content), "system:serviceaccount:memory:streamweir-controller-manager")
+	}
+	if found != 3 {
+		t.Errorf("%d expressions name the service account in the other namespace, want 3", found)
+	}
+	checkRightsIn(t, objects, "memory")
+}
+
+// checkRightsIn applies manifests that are made for another namespace to a control plane of their own: the operator of that namespace has
+// its rights there and no others, and one in the namespace as shipped has none.
+func checkRightsIn(t *testing.T, objects []*unstructured.Unstructured, installed string) {
+	t.Helper()
+	other, err := envtestutil.Start(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	root, err := newClient(other.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtestutil.Apply(t.Context(), root, objects); err != nil {
+		t.Fatal(err)
+	}
+	there := "system:serviceaccount:" + installed + ":streamweir-controller-manager"
+	operator, err := newClientOf(other, there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(c client.Client, name string) func() error {
+		return func() error { return c.Create(t.Context(), planMap("default", name), client.DryRunAll) }
+	}
+	wantDenied(t, "only Streamweir ("+there+") may write", create(root, "streamweir-plan-orders"))
+	wantDenied(t, byConfigMaps, create(operator, "orders"))
+	wantAllowed(t, create(operator, "streamweir-plan-orders")())
+	former, err := newClientOf(other, operatorUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDenied(t, byRBAC, create(former, "streamweir-plan-orders"))
+}
+
+func TestSamples(t *testing.T) {
+	namespace := newNamespace(t)
+	samples := render(t, "config/samples")
+	if len(samples) != 4 {
+		t.Errorf("config/samples holds %d objects, want 4: is one missing in its kustomization.yaml?", len(samples))
+	}
+	for _, sample := range samples {
+		t.Run(sample.GetName(), func(t *testing.T) {
+			sample.SetNamespace(namespace)
+			want := sample.DeepCopy()
+			validated := client.WithFieldValidation(admin, metav1.FieldValidationStrict)
+			if err := validated.Create(t.Context(), sample); err != nil {
+				t.Fatal(err)
+			}
+			// Without defaults in the definition, what is stored is what was written.
+			if diff := cmp.Diff(want.Object["spec"], sample.Object["spec"]); diff != "" {
+				t.Errorf("stored (-written +stored):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is not part of config/default is rendered at least: its kinds need what a plain API server lacks.
+func TestEveryKustomizationRenders(t *testing.T) {
+	folders := 0
+	err := fs.WalkDir(os.DirFS(configFolder(t)), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "kustomization.yaml" || strings.HasPrefix(path, "admission") {
+			return err
+		}
+		folders++
+		if objects := render(t, filepath.Join("config", filepath.Dir(path))); len(objects) == 0 {
+			t.Errorf("%s renders nothing", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folders < 8 {
+		t.Errorf("%d kustomizations, want at least 8", folders)
+	}
+}
+
+// Every file is used by the kustomization in its folder, so that none is forgotten.
+func TestEveryManifestIsUsed(t *testing.T) {
+	manifests := os.DirFS(configFolder(t))
+	err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+		name := filepath.Base(path)
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".yaml" || name == "kustomization.yaml" {
+			return err
+		}
+		folder, listed := filepath.Dir(path), name
+		if filepath.Base(folder) == "bases" {
+			folder, listed = filepath.Dir(folder), "bases/"+name
+		}
+		content, err := fs.ReadFile(manifests, filepath.Join(folder, "kustomization.yaml"))
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(content), listed) {
+			t.Errorf("%s is not listed in its kustomization.yaml", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
