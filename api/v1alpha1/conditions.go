@@ -3,39 +3,41 @@
 
 package v1alpha1
 
-// Condition types of a StreamApp. All are positive, and all are always present: Unknown where nothing was observed yet.
+// Condition types of a StreamApp. All are positive and always present; they are Unknown until the first observation.
 const (
-	// ConditionReady sums up: every other condition is True, or False for a reason that the mode makes harmless.
+	// ConditionReady is the summary: every other condition is True, or False for a reason that the mode makes
+	// harmless.
 	ConditionReady = "Ready"
 
-	// ConditionAssignmentKnown says that it is known which pod runs which tasks.
+	// ConditionAssignmentKnown: the tasks of every pod are known.
 	ConditionAssignmentKnown = "AssignmentKnown"
 
-	// ConditionFits says that every pod's plan for what it runs now fits into its memory limit.
+	// ConditionFits: the plan for the current load of every pod fits its memory limit.
 	ConditionFits = "Fits"
 
-	// ConditionCascadeSafe says that every surviving pod would still fit after the losses that spec.memory asks for.
+	// ConditionCascadeSafe: after the pod failures that spec.memory requires, every remaining pod still fits its
+	// memory limit.
 	ConditionCascadeSafe = "CascadeSafe"
 
-	// ConditionApplied says that the pods run with the limits and the configuration that the plan wants.
+	// ConditionApplied: the pods run with the limits and the configuration of the plan.
 	ConditionApplied = "Applied"
 
-	// ConditionCompatible says that target, versions and settings are ones that the operator can plan for.
+	// ConditionCompatible: the operator can plan for the target, its versions and its settings.
 	ConditionCompatible = "Compatible"
 )
 
-// Reasons that more than one condition uses.
+// Reasons of several conditions.
 const (
-	// ReasonTargetNotFound: the workload that spec.targetRef names does not exist.
+	// ReasonTargetNotFound: the workload in spec.targetRef does not exist.
 	ReasonTargetNotFound = "TargetNotFound"
 
-	// ReasonNotObserved: nothing was observed yet that could answer the question.
+	// ReasonNotObserved: the required observations are not available yet.
 	ReasonNotObserved = "NotObserved"
 
 	// ReasonNoPods: the workload runs no pods.
 	ReasonNoPods = "NoPods"
 
-	// ReasonNoMemoryLimit: the container has no memory limit, so that there is no envelope to plan in.
+	// ReasonNoMemoryLimit: the container has no memory limit, so memory cannot be budgeted.
 	ReasonNoMemoryLimit = "NoMemoryLimit"
 )
 
@@ -44,7 +46,7 @@ const (
 	// ReasonPlanApplied: every other condition is True.
 	ReasonPlanApplied = "PlanApplied"
 
-	// ReasonObserving: the mode is Observe, and what was observed is good.
+	// ReasonObserving: the mode is Observe, and no problems were found.
 	ReasonObserving = "Observing"
 )
 
@@ -53,25 +55,28 @@ const (
 	// ReasonFromKafka: the assignment was read from the Kafka group.
 	ReasonFromKafka = "FromKafka"
 
-	// ReasonFromReports: the pods' agents report what they run.
+	// ReasonFromReports: the pods' agents report the tasks that they run.
 	ReasonFromReports = "FromReports"
 
-	// ReasonReportsUnreachable: pods have an agent, but no report of them can be had; the message says why, and what to do.
+	// ReasonReportsUnreachable: pods have an agent, but their reports cannot be read; the message contains the reason
+	// and the remedy.
 	ReasonReportsUnreachable = "ReportsUnreachable"
 
-	// ReasonFromSpec: the assignment is bounded by what spec.streams says.
+	// ReasonFromSpec: the assignment is bounded by spec.streams.
 	ReasonFromSpec = "FromSpec"
 
 	// ReasonRebalancing: the group is rebalancing; the last known assignment is kept.
 	ReasonRebalancing = "Rebalancing"
 
-	// ReasonMembersNotMatched: members of the group could not be matched to pods; every pod is planned for the heaviest.
+	// ReasonMembersNotMatched: members of the group could not be matched to pods; every pod is planned with the
+	// heaviest load.
 	ReasonMembersNotMatched = "MembersNotMatched"
 
-	// ReasonNoSource: neither reports nor a Kafka group nor spec.streams tell which tasks there are.
+	// ReasonNoSource: neither reports nor a Kafka group nor spec.streams provide the tasks.
 	ReasonNoSource = "NoSource"
 
-	// ReasonUnknownCluster: the operator has no Kafka cluster of this name, or not for this namespace or group.
+	// ReasonUnknownCluster: the operator has no Kafka cluster of this name, or does not permit it for this namespace
+	// or group.
 	ReasonUnknownCluster = "UnknownCluster"
 
 	// ReasonBootstrapServersNotPermitted: spec.kafka.bootstrapServers is set, and the operator does not permit it.
@@ -80,7 +85,7 @@ const (
 	// ReasonKafkaUnreachable: no broker answered in time; the last known assignment is kept.
 	ReasonKafkaUnreachable = "KafkaUnreachable"
 
-	// ReasonKafkaRefused: the brokers refused the operator: authentication or authorization.
+	// ReasonKafkaRefused: the brokers rejected the operator: authentication or authorization.
 	ReasonKafkaRefused = "KafkaRefused"
 
 	// ReasonGroupNotFound: the Kafka cluster has no group with the application id.
@@ -95,28 +100,28 @@ const (
 
 // Reasons of Fits and CascadeSafe.
 const (
-	// ReasonFits: every line of every pod's plan fits.
+	// ReasonFits: the plan for the current load of every pod fits.
 	ReasonFits = "Fits"
 
-	// ReasonInsufficientMemory: at least one line does not fit; the message names the largest, and the need.
+	// ReasonInsufficientMemory: at least one pool has a deficit; the message contains the deficit and the required limit.
 	ReasonInsufficientMemory = "InsufficientMemory"
 
-	// ReasonPodFailuresTolerated: the pods survive the losses asked for.
+	// ReasonPodFailuresTolerated: the required number of pod failures is tolerated.
 	ReasonPodFailuresTolerated = "PodFailuresTolerated"
 
-	// ReasonWouldCascade: after the losses asked for, a surviving pod would no longer fit.
+	// ReasonWouldCascade: after the required number of pod failures, a remaining pod would no longer fit.
 	ReasonWouldCascade = "WouldCascade"
 
-	// ReasonCapped: it would fit with a limit above spec.memory.maxLimit.
+	// ReasonCapped: the application would fit with a limit above the allowed range.
 	ReasonCapped = "Capped"
 
-	// ReasonAssignmentUnknown: without the assignment the question has no answer.
+	// ReasonAssignmentUnknown: the condition cannot be evaluated without the assignment.
 	ReasonAssignmentUnknown = "AssignmentUnknown"
 )
 
 // Reasons of Applied.
 const (
-	// ReasonApplied: limits and configuration are as the plan wants them.
+	// ReasonApplied: limits and configuration match the plan.
 	ReasonApplied = "Applied"
 
 	// ReasonObserveMode: the mode is Observe, so nothing is applied.
@@ -125,66 +130,69 @@ const (
 	// ReasonInProgress: the kubelet is still carrying out a resize.
 	ReasonInProgress = "InProgress"
 
-	// ReasonRestartNeeded: pods run that were created before the injection, or whose container would be restarted by a resize; the
-	// message holds the command to restart them.
+	// ReasonRestartNeeded: some pods were created before the injection, or a resize would restart their container; the
+	// message contains the command to restart them.
 	ReasonRestartNeeded = "RestartNeeded"
 
-	// ReasonResizeDeferred: the node has no room now; the kubelet will try again.
+	// ReasonResizeDeferred: the node has not enough free memory now; the kubelet retries.
 	ReasonResizeDeferred = "ResizeDeferred"
 
 	// ReasonResizeInfeasible: the node cannot carry out the resize.
 	ReasonResizeInfeasible = "ResizeInfeasible"
 
-	// ReasonResizeRefused: the API server refused the resize; the message says why.
+	// ReasonResizeRefused: the API server rejected the resize; the message contains the reason.
 	ReasonResizeRefused = "ResizeRefused"
 
 	// ReasonResizeError: the kubelet failed to carry out the resize.
 	ReasonResizeError = "ResizeError"
 
-	// ReasonOptionsNotVisible: the container's JVM options come from where the operator cannot read them; spec.jvm must say
-	// what they are before anything is injected.
+	// ReasonOptionsNotVisible: the operator cannot read the source of the container's JVM options; spec.jvm must
+	// contain them before anything is injected.
 	ReasonOptionsNotVisible = "OptionsNotVisible"
 
-	// ReasonPodsNotInjected: pods were created without injection although it was wanted.
+	// ReasonPodsNotInjected: pods were created without injection although it was required.
 	ReasonPodsNotInjected = "PodsNotInjected"
 
-	// ReasonPodCreationRefused: pods with the injected memory were refused; the injected memory was withdrawn.
+	// ReasonPodCreationRefused: pods with the injected memory were rejected or could not be placed; the injected
+	// memory was withdrawn.
 	ReasonPodCreationRefused = "PodCreationRefused"
 
-	// ReasonInjectedPodFailedToStart: the first pod of an image ended before its agent reported; pods with this image are not
-	// injected any more.
+	// ReasonInjectedPodFailedToStart: the first pod of an image ended before its agent reported; pods with this image
+	// are no longer injected.
 	ReasonInjectedPodFailedToStart = "InjectedPodFailedToStart"
 
-	// ReasonNotBounded: a pod has reported that its stores could not be bounded, so they count as Kafka Streams ships them.
+	// ReasonNotBounded: a pod has reported that its stores could not be bounded, so they count with default RocksDB
+	// memory.
 	ReasonNotBounded = "NotBounded"
 
-	// ReasonPublishing: pods have not reported yet that they see the plan.
+	// ReasonPublishing: pods have not acknowledged the published plan yet.
 	ReasonPublishing = "Publishing"
 
-	// ReasonWriteFailed: the API server did not take a write; the message says which, and the operator tries again.
+	// ReasonWriteFailed: a write to the API server failed; the message names it, and the operator retries.
 	ReasonWriteFailed = "WriteFailed"
 
-	// ReasonConflict: someone else holds a name or a field that the operator needs.
+	// ReasonConflict: a name or a field that the operator needs is used by another owner.
 	ReasonConflict = "Conflict"
 )
 
 // Reasons of Compatible.
 const (
-	// ReasonCompatible: nothing stands in the way.
+	// ReasonCompatible: no obstacle was found.
 	ReasonCompatible = "Compatible"
 
-	// ReasonContainerNotFound: the pod template has no container of the name in spec.container.
+	// ReasonContainerNotFound: the pod template has no container with the name in spec.container.
 	ReasonContainerNotFound = "ContainerNotFound"
 
-	// ReasonContainerAmbiguous: the pod template has several containers, and spec.container names none.
+	// ReasonContainerAmbiguous: the pod template has several containers, and spec.container is not set.
 	ReasonContainerAmbiguous = "ContainerAmbiguous"
 
-	// ReasonConflictingStreamApp: an older StreamApp has the same target; this one does nothing.
+	// ReasonConflictingStreamApp: an older StreamApp has the same target; this one has no effect.
 	ReasonConflictingStreamApp = "ConflictingStreamApp"
 
-	// ReasonBestEffort: pods of the class BestEffort have neither requests nor limits; there is nothing to plan in.
+	// ReasonBestEffort: the pods have neither requests nor limits (QoS class BestEffort), so memory cannot be
+	// budgeted.
 	ReasonBestEffort = "BestEffort"
 
-	// ReasonInvalidSettings: settings contradict each other, or have values that Kafka Streams or the JVM would refuse.
+	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"
 )

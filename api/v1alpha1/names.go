@@ -3,67 +3,69 @@
 
 package v1alpha1
 
-// Annotations on pods. The operator may write no other key than those with the prefix "streamweir.dev/", and never
-// PlanAnnotation: the shipped admission policies see to it.
+// Annotations on pods. The operator may write only keys with the prefix "streamweir.dev/", and never
+// PlanAnnotation. The shipped admission policies enforce this.
 const (
-	// InjectAnnotation opts a pod out of injection when its value is "false". Users set it in the pod template.
+	// InjectAnnotation excludes a pod from injection if its value is "false". Users set it in the pod template.
 	InjectAnnotation = "streamweir.dev/inject"
 
-	// PlanAnnotation holds the generation of the plan that the pod was created with. The injection policy sets it. A
-	// pod without it was not injected, and the operator may not resize it.
+	// PlanAnnotation contains the revision of the plan with which the pod was created. The injection policy sets it. A
+	// pod without it was not injected, and the operator must not resize it.
 	PlanAnnotation = "streamweir.dev/plan"
 
-	// PublishedAnnotation holds the generation of the plan that was published last. The operator sets it, so that the
+	// PublishedAnnotation contains the revision of the plan that was published last. The operator sets it, so that the
 	// kubelet refreshes the mounted ConfigMap at once.
 	PublishedAnnotation = "streamweir.dev/published"
 )
 
-// Names that the injection policy and the operator have to agree on.
+// Names that the injection policy and the operator share.
 const (
-	// ConfigMapPrefix starts the name of every ConfigMap that the operator writes. No one else may write such names.
+	// ConfigMapPrefix is the prefix of the name of every ConfigMap that the operator writes. No other user may write
+	// such names.
 	ConfigMapPrefix = "streamweir-"
 
-	// PlanVolume is the name of the volume that holds the plan ConfigMap.
+	// PlanVolume is the name of the volume with the plan ConfigMap.
 	PlanVolume = "streamweir-plan"
 
-	// PlanMountPath is where the plan ConfigMap is mounted in the container.
+	// PlanMountPath is the mount path of the plan ConfigMap in the container.
 	PlanMountPath = "/etc/streamweir/plan"
 
-	// PlanOptionsKey is the key of the plan ConfigMap that holds the JVM options, one on a line.
+	// PlanOptionsKey is the key of the plan ConfigMap for the JVM options, one per line.
 	PlanOptionsKey = "jvm.options"
 
-	// PlanRevisionKey is the key of the plan ConfigMap that names the content of its other keys: what a report calls the generation on
-	// disk.
+	// PlanRevisionKey is the key of the plan ConfigMap for the revision of its content. Reports contain it as the
+	// revision on disk.
 	PlanRevisionKey = "generation"
 
-	// AgentVolume is the name of the volume that holds the agent's ConfigMap.
+	// AgentVolume is the name of the volume with the agent's ConfigMap.
 	AgentVolume = "streamweir-agent"
 
-	// AgentMountPath is where the agent's ConfigMap is mounted in the container.
+	// AgentMountPath is the mount path of the agent's ConfigMap in the container.
 	AgentMountPath = "/etc/streamweir/agent"
 
-	// AgentJarKey is the key of the agent's ConfigMap that holds the jar.
+	// AgentJarKey is the key of the agent's ConfigMap for the jar.
 	AgentJarKey = "streamweir-agent.jar"
 
-	// AgentOption loads the agent. The options variable of a container with the agent begins with it. It does not stand in the options
-	// file: a container that was created without the agent's mount reads the same file, and would not start with it.
+	// AgentOption loads the agent. The options variable of a container with the agent begins with it. The options file
+	// does not contain it: a container without the mount of the agent reads the same file, and would not start with
+	// this option.
 	AgentOption = "-javaagent:" + AgentMountPath + "/" + AgentJarKey
 
-	// AgentPort is where the agent serves its report.
+	// AgentPort is the port of the report.
 	AgentPort = 7907
 
-	// PodUIDVariable is the environment variable that holds the pod's UID.
+	// PodUIDVariable is the environment variable for the UID of the pod.
 	PodUIDVariable = "STREAMWEIR_POD_UID"
 )
 
-// JVMOptions is what the options variable of an injected container begins with: a reference to the mounted plan.
+// JVMOptions is the first part of the options variable of an injected container: a reference to the mounted plan.
 // +kubebuilder:validation:Enum="@/etc/streamweir/plan/jvm.options";"-XX:VMOptionsFile=/etc/streamweir/plan/jvm.options"
 type JVMOptions string
 
 const (
-	// LauncherOptions goes with JDK_JAVA_OPTIONS: the java launcher reads the file (JDK 9 and newer).
+	// LauncherOptions is for JDK_JAVA_OPTIONS: the java launcher reads the file (JDK 9 and newer).
 	LauncherOptions JVMOptions = "@" + PlanMountPath + "/" + PlanOptionsKey
 
-	// VMOptions goes with JAVA_TOOL_OPTIONS: every JVM in the container reads the file.
+	// VMOptions is for JAVA_TOOL_OPTIONS: every JVM in the container reads the file.
 	VMOptions JVMOptions = "-XX:VMOptionsFile=" + PlanMountPath + "/" + PlanOptionsKey
 )

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodInjection tells the admission policy what to inject into pods of one workload when they are created. It has the name
-// of the StreamApp that it belongs to, and goes with it. Only the operator writes it.
+// PodInjection configures the changes that the admission policy makes to the pods of one workload at their creation.
+// It has the name of its StreamApp and is deleted with it. Only the operator writes it.
 //
-// Every API server keeps all PodInjections in memory, and a pod's creation waits for them: they are small, and change
-// seldom.
+// Every API server keeps all PodInjections in memory, and the creation of a pod waits for them. They are small and
+// change rarely.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podinjections,singular=podinjection,scope=Namespaced
@@ -28,7 +28,7 @@ type PodInjection struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what is injected into which pods.
+	// spec is the injected content and the selection of pods.
 	// +required
 	Spec PodInjectionSpec `json:"spec,omitzero"`
 }
@@ -47,57 +47,57 @@ type PodInjectionList struct {
 	Items []PodInjection `json:"items"`
 }
 
-// PodInjectionSpec says what is injected into which pods.
+// PodInjectionSpec is the injected content and the selection of pods.
 //
-// +kubebuilder:validation:XValidation:rule="self.options.startsWith('@') == (self.optionsVariable == 'JDK_JAVA_OPTIONS')",message="options must begin with '@' for JDK_JAVA_OPTIONS, and be -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
+// +kubebuilder:validation:XValidation:rule="self.options.startsWith('@') == (self.optionsVariable == 'JDK_JAVA_OPTIONS')",message="options must begin with '@' for JDK_JAVA_OPTIONS, and with -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
 type PodInjectionSpec struct {
-	// owner is the workload whose pods are meant. They are matched by their controller.
+	// owner is the workload of the selected pods. Pods are matched by their controller.
 	// +required
 	Owner WorkloadOwner `json:"owner,omitzero"`
 
-	// container names the container that runs the application. Pods without it are left alone.
+	// container names the container that runs the application. Pods without it are not changed.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
 
-	// optionsVariable is the environment variable that takes the options.
+	// optionsVariable is the environment variable for the options.
 	// +required
 	OptionsVariable OptionsVariable `json:"optionsVariable,omitempty"`
 
-	// options come first in the variable; the container's own value follows, so that it wins.
+	// options are the first part of the variable. The container's own value follows and therefore takes precedence.
 	// +required
 	Options JVMOptions `json:"options,omitempty"`
 
-	// ownOptions follow the options where the container's env has no value of its own. Not set: the operator has not
-	// looked at what envFrom may give, and a container with envFrom is left alone. Empty: envFrom gives none.
+	// ownOptions follow the options if the container's env has no value of its own. If not set, the operator has not
+	// examined envFrom, and a container with envFrom is not changed. Empty: envFrom provides no value.
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=4096
 	OwnOptions *string `json:"ownOptions,omitempty"`
 
-	// planConfigMap is the name of the ConfigMap that holds the plan.
+	// planConfigMap is the name of the ConfigMap that contains the plan.
 	// +required
 	// +kubebuilder:validation:MinLength=12
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('streamweir-') && !format.dns1123Subdomain().validate(self).hasValue()",message="planConfigMap must be the name of a ConfigMap and begin with streamweir-"
 	PlanConfigMap string `json:"planConfigMap,omitempty"`
 
-	// planRevision names the plan. The pod gets it as the annotation streamweir.dev/plan.
+	// planRevision is the revision of the plan. The pod gets it as the annotation streamweir.dev/plan.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	PlanRevision string `json:"planRevision,omitempty"`
 
-	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
+	// agentConfigMap is the name of the ConfigMap that contains the agent. If not set, the pods get no agent.
 	// +optional
 	// +kubebuilder:validation:MinLength=12
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('streamweir-') && !format.dns1123Subdomain().validate(self).hasValue()",message="agentConfigMap must be the name of a ConfigMap and begin with streamweir-"
 	AgentConfigMap string `json:"agentConfigMap,omitempty"`
 
-	// excludedImages are images, as the container names them, with which an injected container did not start. Pods with one of
-	// them are left alone.
+	// excludedImages are images, as the container names them, whose injected containers failed to start. Pods with one
+	// of them are not changed.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -106,7 +106,7 @@ type PodInjectionSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	ExcludedImages []string `json:"excludedImages,omitempty"`
 
-	// memory is what to set. Not set: limit and request stay as they are.
+	// memory is the memory to set. If not set, limit and request stay unchanged.
 	// +optional
 	Memory InjectedMemory `json:"memory,omitzero"`
 }
@@ -124,19 +124,19 @@ type WorkloadOwner struct {
 	Name string `json:"name,omitempty"`
 }
 
-// InjectedMemory is the memory of the container. It holds for pods whose limit is forLimit, the limit in the template that
-// it was computed from: a template that was changed since then wins.
+// InjectedMemory is the memory of the container. It applies to pods whose limit is forLimit, the limit of the template
+// from which it was computed. If the template has changed since, the template takes precedence.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.forImage) || quantity(string(self.limit)).compareTo(quantity(string(self.forLimit))) >= 0",message="forImage must be set where limit is smaller than forLimit"
+// +kubebuilder:validation:XValidation:rule="has(self.forImage) || quantity(string(self.limit)).compareTo(quantity(string(self.forLimit))) >= 0",message="forImage must be set if limit is smaller than forLimit"
 // +kubebuilder:validation:XValidation:rule="!has(self.request) || quantity(string(self.request)).compareTo(quantity(string(self.limit))) <= 0",message="request must not be larger than limit"
 type InjectedMemory struct {
-	// forLimit is the limit that the pod must have for the memory to be set.
+	// forLimit is the limit that a pod must have for this memory to apply.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="forLimit must be larger than 0"
 	ForLimit *resource.Quantity `json:"forLimit,omitempty"`
 
-	// forImage is the image that the container must have for the memory to be set. It is set where limit is smaller than
-	// forLimit, which only an image may get that was seen to run within its bounds.
+	// forImage is the image that the container must have for this memory to apply. It is set if limit is smaller than
+	// forLimit, which requires an image that has proven to be bounded.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -147,8 +147,8 @@ type InjectedMemory struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="limit must be larger than 0"
 	Limit *resource.Quantity `json:"limit,omitempty"`
 
-	// request that the pod gets. Not set: the pod keeps its own. A Guaranteed pod gets the limit as its request, whatever
-	// stands here, and no other pod becomes Guaranteed.
+	// request that the pod gets. If not set, the pod keeps its own. A Guaranteed pod always gets the limit as its
+	// request, and no other pod becomes Guaranteed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="request must be larger than 0"
 	Request *resource.Quantity `json:"request,omitempty"`

@@ -8,36 +8,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Caps of the lists in a status. They keep it under 32 KiB whatever the size of the application.
+// Maximum sizes of the lists in a status. They keep it under 32 KiB for an application of any size.
 const (
-	// MaxLines is the most lines of a plan that a status holds.
+	// MaxLines is the largest number of lines in a status.
 	MaxLines = 40
 
-	// MaxSettings is the most settings that a status holds.
+	// MaxSettings is the largest number of settings in a status.
 	MaxSettings = 40
 
-	// MaxDivergentPods is the most pods that a status lists.
+	// MaxDivergentPods is the largest number of pods in a status.
 	MaxDivergentPods = 48
 
-	// MaxImages is the most images that a status remembers.
+	// MaxImages is the largest number of images in a status.
 	MaxImages = 5
 
-	// MaxWarnings is the most warnings that a status holds.
+	// MaxWarnings is the largest number of warnings in a status.
 	MaxWarnings = 12
 
-	// MaxText is the most characters of a warning, or of a message about a pod.
+	// MaxText is the largest number of characters of a warning, or of a message about a pod.
 	MaxText = 160
 
-	// MaxConditionText is how long the message of a condition may be for the status to stay under 32 KiB. The schema permits
-	// more, as that of every condition does.
+	// MaxConditionText is the largest length of the message of a condition with which the status stays under 32 KiB.
+	// The schema of conditions permits more.
 	MaxConditionText = 480
 )
 
-// StreamAppStatus says what was observed and planned. All of it is computed afresh from what was observed.
+// StreamAppStatus is the observed state and the plan. It is computed anew in every pass.
 //
 // +kubebuilder:validation:MinProperties=1
 type StreamAppStatus struct {
-	// conditions are Ready, AssignmentKnown, Fits, CascadeSafe, Applied and Compatible: all positive, always present.
+	// conditions are Ready, AssignmentKnown, Fits, CascadeSafe, Applied and Compatible. All are positive and always
+	// present.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -45,7 +46,7 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec for which this status was computed.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -55,57 +56,59 @@ type StreamAppStatus struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// pods that run.
+	// pods is the number of running pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Pods *int32 `json:"pods,omitempty"`
 
-	// unavailablePods is how many pods fewer run than there are replicas.
+	// unavailablePods is the number of replicas that are not running.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
 
-	// podsUnavailableSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
+	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
+	// After 30 seconds the missing pods count as pod failures.
 	// +optional
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
 
-	// tasks that the application has in all.
+	// tasks is the number of tasks of the application.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Tasks *int32 `json:"tasks,omitempty"`
 
-	// limit is the memory limit that the plan wants for the typical pod.
+	// limit is the planned memory limit of the representative pod.
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
 
-	// requiredLimit is the smallest limit that holds what a pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds the load of a pod after the pod failures to tolerate.
 	// +optional
 	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 
-	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
+	// expected is the expected peak memory of the representative pod after the pod failures to tolerate.
 	// +optional
 	Expected *resource.Quantity `json:"expected,omitempty"`
 
-	// podFailuresTolerated is the largest number of lost pods after which every survivor still fits.
+	// podFailuresTolerated is the largest number of pod failures after which every remaining pod still fits its limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	PodFailuresTolerated *int32 `json:"podFailuresTolerated,omitempty"`
 
-	// planRevision names the plan in force: a hash of what is published.
+	// planRevision is the revision of the published plan: a hash of its content.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	PlanRevision string `json:"planRevision,omitempty"`
 
-	// heap is the largest heap of the typical pod.
+	// heap is the largest heap of the representative pod.
 	// +optional
 	Heap *resource.Quantity `json:"heap,omitempty"`
 
-	// lines are the itemised uses of memory of the typical pod after the losses asked for, largest first.
+	// lines are the itemised uses of memory of the representative pod after the pod failures to tolerate, largest
+	// first.
 	// +optional
 	// +listType=map
 	// +listMapKey=pool
@@ -114,7 +117,7 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=40
 	Lines []Line `json:"lines,omitempty"`
 
-	// settings are the options and properties in effect or planned, with where they come from.
+	// settings are the active or planned options and properties, with their sources.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -122,13 +125,14 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=40
 	Settings []Setting `json:"settings,omitempty"`
 
-	// boundedPods is how many pods have reported that one cache bounds all their RocksDB stores.
+	// boundedPods is the number of pods that have reported one shared cache for all their RocksDB stores.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	BoundedPods *int32 `json:"boundedPods,omitempty"`
 
-	// images are what is known of the images that the container has run with the agent, newest first; at most 5.
+	// images contains the startup state of each image that the container has run with the agent, newest first; at most
+	// 5.
 	// +optional
 	// +listType=map
 	// +listMapKey=imageID
@@ -136,12 +140,12 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=5
 	Images []ImageStatus `json:"images,omitempty"`
 
-	// measured is the most that the pods have reported of regions that are otherwise assumed, while their container had this
-	// image.
+	// measured contains the largest reported values of regions that are otherwise assumed, for the newest image.
 	// +optional
 	Measured MeasuredRegions `json:"measured,omitzero"`
 
-	// divergentPods are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
+	// divergentPods are pods whose limit, required limit, resize, bounds or plan differs from the representative pod;
+	// at most 50.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -149,13 +153,13 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:MaxItems=48
 	DivergentPods []PodStatus `json:"divergentPods,omitempty"`
 
-	// divergentPodsOmitted is how many pods differ beyond those that divergentPods lists.
+	// divergentPodsOmitted is the number of further divergent pods that divergentPods does not list.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	DivergentPodsOmitted *int32 `json:"divergentPodsOmitted,omitempty"`
 
-	// warnings are what a person should know: versions that leak, threads without room for a cache, and so on.
+	// warnings are for the user: versions with a memory leak, threads without memory for a record cache, and so on.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -165,7 +169,7 @@ type StreamAppStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Pool is a part of a process's memory with its own limit.
+// Pool is a part of the memory of a process with its own limit.
 // +kubebuilder:validation:Enum=Heap;Native
 type Pool string
 
@@ -173,16 +177,16 @@ const (
 	// PoolHeap is the Java heap.
 	PoolHeap Pool = "Heap"
 
-	// PoolNative is everything else in the container.
+	// PoolNative is all other memory of the container.
 	PoolNative Pool = "Native"
 )
 
-// Source says where a figure comes from.
+// Source is the origin of a value.
 // +kubebuilder:validation:Enum=Measured;App;Spec;Derived;Default;Assumed
 type Source string
 
 const (
-	// SourceMeasured: measured, or read where it is in force: from the process, or from the application's Kafka group.
+	// SourceMeasured: measured, or read from the running process or from the application's Kafka group.
 	SourceMeasured Source = "Measured"
 
 	// SourceApp: set by the application itself.
@@ -191,19 +195,19 @@ const (
 	// SourceSpec: set in the StreamApp.
 	SourceSpec Source = "Spec"
 
-	// SourceDerived: planned top-down from the limit, or computed from other figures.
+	// SourceDerived: planned top-down from the limit, or computed from other values.
 	SourceDerived Source = "Derived"
 
 	// SourceDefault: a documented default of Kafka, RocksDB or the JVM.
 	SourceDefault Source = "Default"
 
-	// SourceAssumed: no source shows it; assumed on the safe side.
+	// SourceAssumed: no source provides it; a conservative assumption.
 	SourceAssumed Source = "Assumed"
 )
 
 // Line is one itemised use of memory.
 type Line struct {
-	// pool that the line takes from.
+	// pool that contains the line.
 	// +required
 	Pool Pool `json:"pool,omitempty"`
 
@@ -213,26 +217,26 @@ type Line struct {
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 
-	// bound is never exceeded. Limits are made of these.
+	// bound is never exceeded. Limits are sums of bounds.
 	// +optional
 	Bound *resource.Quantity `json:"bound,omitempty"`
 
-	// expected peak. Requests are made of these.
+	// expected peak. Requests are sums of expected peaks.
 	// +optional
 	Expected *resource.Quantity `json:"expected,omitempty"`
 
-	// count of the units that the line is made of: threads, partitions, stores and so on.
+	// count of the units of the line: threads, partitions, stores and so on.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000
 	Count *int64 `json:"count,omitempty"`
 
-	// source of the figure that the line is made of.
+	// source of the value behind the line.
 	// +optional
 	Source Source `json:"source,omitempty"`
 }
 
-// Setting is an option or property in effect or planned.
+// Setting is an active or planned option or property.
 type Setting struct {
 	// name of the option or property.
 	// +required
@@ -251,7 +255,7 @@ type Setting struct {
 	Source Source `json:"source,omitempty"`
 }
 
-// PodStatus tells in what a pod differs from the typical one.
+// PodStatus contains the differences of a pod from the representative pod.
 type PodStatus struct {
 	// name of the pod.
 	// +required
@@ -259,43 +263,43 @@ type PodStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// limit is the pod's memory limit as the kubelet reports it.
+	// limit is the memory limit of the pod as the kubelet reports it.
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
 
-	// requiredLimit is the smallest limit that holds what this pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds the load of this pod after the pod failures to tolerate.
 	// +optional
 	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
 
-	// tasks that the pod runs now: active, standby and warm-up.
+	// tasks is the number of tasks that the pod runs now: active, standby and warm-up.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Tasks *int32 `json:"tasks,omitempty"`
 
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
-	// the pod has no agent, or has not reported.
+	// bounded is the reported state of the shared cache: Pending, Active or Off. If not set, the pod has no agent or
+	// has not reported.
 	// +optional
 	Bounded Boundedness `json:"bounded,omitempty"`
 
-	// planRevision is the plan that the pod's process read last, where it is not the one that is published.
+	// planRevision is the revision that the pod's process has read last, if it is not the published one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	PlanRevision string `json:"planRevision,omitempty"`
 
-	// resize tells how the pod's last resize ended.
+	// resize is the outcome of the pod's last resize.
 	// +optional
 	Resize ResizeOutcome `json:"resize,omitempty"`
 
-	// message says more, for a person.
+	// message is a human-readable explanation.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=160
 	Message string `json:"message,omitempty"`
 }
 
-// Boundedness says whether RocksDB is bounded in a process.
+// Boundedness is the state of the shared RocksDB cache in a process.
 // +kubebuilder:validation:Enum=Pending;Active;Off
 type Boundedness string
 
@@ -303,37 +307,37 @@ const (
 	// BoundedPending: no store was opened yet.
 	BoundedPending Boundedness = "Pending"
 
-	// BoundedActive: one cache bounds all stores but those with a cache of the application's own.
+	// BoundedActive: one cache bounds all stores except those with a cache of the application.
 	BoundedActive Boundedness = "Active"
 
-	// BoundedOff: the bounds could not be set; the stores are as Kafka Streams ships them.
+	// BoundedOff: the bounds could not be set; the stores have default RocksDB memory.
 	BoundedOff Boundedness = "Off"
 )
 
-// ImageStatus is what is known of an image, by the reports of the pods that have run it.
+// ImageStatus is the startup state of an image, derived from the reports of the pods that have run it.
 type ImageStatus struct {
-	// imageID is the image as the kubelet identifies it: a digest.
+	// imageID is the digest by which the kubelet identifies the image.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ImageID string `json:"imageID,omitempty"`
 
-	// image is its name in the pod.
+	// image is the name of the image in the pod.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
 
-	// state says what was seen.
+	// state is the observed startup state.
 	// +required
 	State ImageState `json:"state,omitempty"`
 
-	// sinceTime is when it was seen first.
+	// sinceTime is the time of the first observation.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 }
 
-// ImageState is what was seen of an image.
+// ImageState is the observed startup state of an image.
 // +kubebuilder:validation:Enum=Started;Proven;FailedToStart
 type ImageState string
 
@@ -341,25 +345,26 @@ const (
 	// ImageStarted: a pod has reported, so the image starts with the agent.
 	ImageStarted ImageState = "Started"
 
-	// ImageProven: a pod has reported that its stores are bounded. Only then may limits go below the template's.
+	// ImageProven: a pod has reported that its stores are bounded. Limits below the template's require this state.
 	ImageProven ImageState = "Proven"
 
-	// ImageFailedToStart: the first pod with the agent ended before it reported. Pods with this image are no longer injected until the
-	// StreamApp changes.
+	// ImageFailedToStart: the first pod with the agent ended before it reported. Pods with this image are not injected
+	// until the StreamApp changes.
 	ImageFailedToStart ImageState = "FailedToStart"
 )
 
-// MeasuredRegions is the most that was reported, in steps, so that a plan does not follow each small figure.
+// MeasuredRegions contains the largest reported values, rounded up in steps, so that a plan does not follow every
+// small change.
 //
 // +kubebuilder:validation:MinProperties=1
 type MeasuredRegions struct {
-	// imageID of the container whose figures these are.
+	// imageID of the measured container.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ImageID string `json:"imageID,omitempty"`
 
-	// metaspace that was committed, compressed class space included.
+	// metaspace that was committed, including the compressed class space.
 	// +optional
 	Metaspace *resource.Quantity `json:"metaspace,omitempty"`
 
@@ -367,54 +372,55 @@ type MeasuredRegions struct {
 	// +optional
 	CodeCache *resource.Quantity `json:"codeCache,omitempty"`
 
-	// applicationHeap is what lived on the heap after full collections, without the record cache.
+	// applicationHeap is the live heap after full collections, without the record cache.
 	// +optional
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
 
-	// averageRecord is the average size of the records that were written.
+	// averageRecord is the average size of the written records.
 	// +optional
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
 
-	// age of the oldest process that has reported. The figures of a Warm one are believed where they are below what is assumed.
+	// age of the oldest process that has reported. Values below the assumptions are used only from a process that is
+	// WarmedUp.
 	// +optional
 	Age ProcessAge `json:"age,omitempty"`
 }
 
-// ProcessAge says for how long a process has run.
+// ProcessAge is a class of process run times.
 // +kubebuilder:validation:Enum=WarmingUp;WarmedUp
 type ProcessAge string
 
 const (
-	// ProcessWarmingUp: for less than an hour. Its code is not compiled yet, and not all its classes are loaded.
+	// ProcessWarmingUp: less than an hour. Not all classes are loaded and compiled yet.
 	ProcessWarmingUp ProcessAge = "WarmingUp"
 
-	// ProcessWarmedUp: for an hour or more.
+	// ProcessWarmedUp: an hour or more.
 	ProcessWarmedUp ProcessAge = "WarmedUp"
 )
 
-// ResizeOutcome tells how a resize of a running pod ended.
+// ResizeOutcome is the outcome of a resize of a running pod.
 // +kubebuilder:validation:Enum=None;Applied;InProgress;Deferred;Infeasible;Refused;Error
 type ResizeOutcome string
 
 const (
-	// ResizeNone: none was asked for.
+	// ResizeNone: no resize was requested.
 	ResizeNone ResizeOutcome = "None"
 
-	// ResizeApplied: the kubelet reports the limit that was asked for.
+	// ResizeApplied: the kubelet reports the requested limit.
 	ResizeApplied ResizeOutcome = "Applied"
 
-	// ResizeInProgress: the kubelet has accepted it and is not done.
+	// ResizeInProgress: the kubelet has accepted the resize and has not finished it.
 	ResizeInProgress ResizeOutcome = "InProgress"
 
-	// ResizeDeferred: the node has no room now; the kubelet tries again by itself.
+	// ResizeDeferred: the node has not enough free memory now; the kubelet retries.
 	ResizeDeferred ResizeOutcome = "Deferred"
 
-	// ResizeInfeasible: the node cannot carry it out.
+	// ResizeInfeasible: the node cannot carry out the resize.
 	ResizeInfeasible ResizeOutcome = "Infeasible"
 
-	// ResizeRefused: the API server refused it.
+	// ResizeRefused: the API server rejected the resize.
 	ResizeRefused ResizeOutcome = "Refused"
 
-	// ResizeError: the kubelet failed to carry it out.
+	// ResizeError: the kubelet failed to carry out the resize.
 	ResizeError ResizeOutcome = "Error"
 )

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StreamApp says which workload runs a Kafka Streams application, and how its memory is to be planned.
+// StreamApp names a workload that runs a Kafka Streams application and configures the planning of its memory.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=streamapps,singular=streamapp,scope=Namespaced
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a StreamApp must have at most 63 characters: the plan's ConfigMap bears it as a label"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a StreamApp must have at most 63 characters: it is a label value of the plan's ConfigMap"
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`
 // +kubebuilder:printcolumn:name="Tasks",type=integer,JSONPath=`.status.tasks`
@@ -29,11 +29,11 @@ type StreamApp struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says what is wanted.
+	// spec is the desired behavior.
 	// +required
 	Spec StreamAppSpec `json:"spec,omitzero"`
 
-	// status says what was observed and planned.
+	// status is the observed state and the plan.
 	// +optional
 	Status StreamAppStatus `json:"status,omitzero"`
 }
@@ -52,7 +52,7 @@ type StreamAppList struct {
 	Items []StreamApp `json:"items"`
 }
 
-// Mode says whether the operator only looks, or acts as well.
+// Mode is the degree to which the operator acts.
 // +kubebuilder:validation:Enum=Observe;Enforce
 type Mode string
 
@@ -60,43 +60,44 @@ const (
 	// ModeObserve writes status, events and metrics, and changes nothing else.
 	ModeObserve Mode = "Observe"
 
-	// ModeEnforce also injects the plan into new pods and raises limits of running ones.
+	// ModeEnforce also injects the plan into new pods and raises the limits of running pods.
 	ModeEnforce Mode = "Enforce"
 )
 
-// StreamAppSpec says what is wanted for one Kafka Streams application.
+// StreamAppSpec is the desired behavior for one Kafka Streams application.
 type StreamAppSpec struct {
-	// targetRef names the workload that runs the application, in the namespace of the StreamApp. It cannot be changed.
+	// targetRef names the workload that runs the application, in the namespace of the StreamApp. It is immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="targetRef cannot be changed: create another StreamApp for another workload"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="targetRef is immutable: create another StreamApp for another workload"
 	TargetRef TargetRef `json:"targetRef,omitzero"`
 
-	// container names the container that runs the application. Not set: the only container of the pod template.
+	// container names the container that runs the application. If not set, the only container of the pod template is
+	// used.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="container must be a DNS label, as the name of a container is"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="container must be a DNS label"
 	Container string `json:"container,omitempty"`
 
-	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new pods
-	// and raises the limits of running ones). Not set: Observe.
+	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new
+	// pods and raises the limits of running pods). If not set, the mode is Observe.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// memory says within which limits to plan, and for what.
+	// memory configures the allowed limits and the goals of the plan.
 	// +optional
 	Memory MemorySpec `json:"memory,omitzero"`
 
-	// kafka says where the application's group is found. Not set: the tasks are taken from the reports of the pods' agents, else
-	// from spec.streams.
+	// kafka locates the Kafka group of the application. If not set, the tasks are taken from the reports of the
+	// agents, or else from spec.streams.
 	// +optional
 	Kafka KafkaSpec `json:"kafka,omitzero"`
 
-	// streams holds facts of the Kafka Streams application that no other source shows.
+	// streams contains facts of the Kafka Streams application that no other source provides.
 	// +optional
 	Streams StreamsSpec `json:"streams,omitzero"`
 
-	// jvm holds facts of the JVM that the operator cannot read from the pod template.
+	// jvm contains facts of the JVM that the operator cannot read from the pod template.
 	// +optional
 	JVM JVMSpec `json:"jvm,omitzero"`
 }
@@ -116,7 +117,7 @@ type TargetRef struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="name must be a DNS subdomain, as the name of a workload is"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="name must be a DNS subdomain"
 	Name string `json:"name,omitempty"`
 }
 
@@ -132,38 +133,39 @@ const (
 	KindDeployment WorkloadKind = "Deployment"
 )
 
-// MemorySpec says within which limits to plan, and for what.
+// MemorySpec configures the allowed limits and the goals of a plan.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.minLimit) || !has(self.maxLimit) || quantity(string(self.minLimit)).compareTo(quantity(string(self.maxLimit))) <= 0",message="minLimit must not be larger than maxLimit"
 type MemorySpec struct {
-	// minLimit is the smallest memory limit that the operator may give the container, at least 64Mi. If neither minLimit
-	// nor maxLimit is set, the limit in the pod template is the envelope, and the operator does not touch it.
+	// minLimit is the smallest memory limit that the operator may set on the container, at least 64Mi. If neither
+	// minLimit nor maxLimit is set, the operator keeps the limit of the pod template and plans within it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="minLimit must be at least 64Mi: a JVM with Kafka Streams does not start in less"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="minLimit must be at least 64Mi: a JVM with Kafka Streams does not start with less"
 	MinLimit *resource.Quantity `json:"minLimit,omitempty"`
 
-	// maxLimit is the largest memory limit that the operator may give the container, at least 64Mi.
+	// maxLimit is the largest memory limit that the operator may set on the container, at least 64Mi.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="maxLimit must be at least 64Mi: a JVM with Kafka Streams does not start in less"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="maxLimit must be at least 64Mi: a JVM with Kafka Streams does not start with less"
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 
-	// podFailuresToTolerate is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
-	// the larger of 1 and the most pods of the application that share a node.
+	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
+	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
+	// its pods does not count.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
 
-	// headroomPercent is the share of the limit, in percent, that the plan leaves free. Not set: 10.
+	// headroomPercent is the share of the limit, in percent, that the plan leaves free. If not set, it is 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=50
 	HeadroomPercent *int32 `json:"headroomPercent,omitempty"`
 
-	// requests says what becomes of the memory request of new pods: Keep leaves it as the template has it; FollowLimit makes
-	// it equal to the limit; Expected makes it the expected peak. The QoS class of a pod never changes: a Guaranteed pod
-	// keeps request and limit equal. Not set: Keep.
+	// requests is the policy for the memory request of new pods: Keep leaves the request of the template, FollowLimit
+	// sets it to the limit, Expected sets it to the expected peak. The QoS class of a pod never changes: a Guaranteed
+	// pod keeps request and limit equal. If not set, the policy is Keep.
 	// +optional
 	Requests RequestsPolicy `json:"requests,omitempty"`
 
@@ -176,24 +178,24 @@ type MemorySpec struct {
 	Pins []Pin `json:"pins,omitempty"`
 }
 
-// RequestsPolicy says what becomes of the memory request of new pods.
+// RequestsPolicy is the policy for the memory request of new pods.
 // +kubebuilder:validation:Enum=Keep;FollowLimit;Expected
 type RequestsPolicy string
 
 const (
-	// RequestsKeep leaves the request as the pod template has it.
+	// RequestsKeep leaves the request of the pod template.
 	RequestsKeep RequestsPolicy = "Keep"
 
-	// RequestsFollowLimit makes the request equal to the limit.
+	// RequestsFollowLimit sets the request to the limit.
 	RequestsFollowLimit RequestsPolicy = "FollowLimit"
 
-	// RequestsExpected makes the request the peak that the plan expects.
+	// RequestsExpected sets the request to the expected peak of the plan.
 	RequestsExpected RequestsPolicy = "Expected"
 )
 
 // Pin fixes the size of one region of a process.
 type Pin struct {
-	// region is the part of the process whose size is fixed.
+	// region is the part of the process with a fixed size.
 	// +required
 	Region Region `json:"region,omitempty"`
 
@@ -211,10 +213,10 @@ const (
 	// RegionHeap is the Java heap.
 	RegionHeap Region = "Heap"
 
-	// RegionMetaspace is what class metadata takes, with its compressed class space.
+	// RegionMetaspace is the class metadata, including the compressed class space.
 	RegionMetaspace Region = "Metaspace"
 
-	// RegionCodeCache is what compiled code takes.
+	// RegionCodeCache is the compiled code.
 	RegionCodeCache Region = "CodeCache"
 
 	// RegionCompiler is the arenas of the JIT compilers.
@@ -223,52 +225,53 @@ const (
 	// RegionThreadStacks is the stacks of all threads.
 	RegionThreadStacks Region = "ThreadStacks"
 
-	// RegionCollector is what the garbage collector keeps beside the heap.
+	// RegionCollector is the native memory of the garbage collector.
 	RegionCollector Region = "Collector"
 
-	// RegionDirectMemory is buffers outside the heap.
+	// RegionDirectMemory is the buffers outside of the heap.
 	RegionDirectMemory Region = "DirectMemory"
 
-	// RegionBlockCache is the block caches of all RocksDB instances in the process together. Pin it, and Memtables, where
-	// the application bounds RocksDB itself with a RocksDBConfigSetter that shares one cache.
+	// RegionBlockCache is the sum of the block caches of all RocksDB instances in the process. Pin it, and Memtables,
+	// if the application bounds RocksDB itself with a RocksDBConfigSetter that shares one cache.
 	RegionBlockCache Region = "BlockCache"
 
-	// RegionMemtables is the memtables of all RocksDB instances in the process together.
+	// RegionMemtables is the sum of the memtables of all RocksDB instances in the process.
 	RegionMemtables Region = "Memtables"
 
-	// RegionTableReaders is the index and filter blocks that RocksDB keeps outside its block cache.
+	// RegionTableReaders is the index and filter blocks that RocksDB keeps outside of its block cache.
 	RegionTableReaders Region = "TableReaders"
 
-	// RegionPageCache is what is left free for the page cache.
+	// RegionPageCache is the memory that is left free for the page cache.
 	RegionPageCache Region = "PageCache"
 )
 
-// KafkaSpec says where the application's group is found.
+// KafkaSpec locates the Kafka group of an application.
 //
 // +kubebuilder:validation:ExactlyOneOf=cluster;bootstrapServers
 type KafkaSpec struct {
-	// cluster names a Kafka cluster in the operator's configuration, which holds addresses and credentials.
+	// cluster names a Kafka cluster in the operator's configuration, which contains addresses and credentials.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="cluster must be a DNS label, as the names in the operator's configuration are"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="cluster must be a DNS label, like the names in the operator's configuration"
 	Cluster string `json:"cluster,omitempty"`
 
-	// bootstrapServers are addresses of brokers (host:port) that need no credentials. Only where the operator permits it.
+	// bootstrapServers are addresses of brokers (host:port) that need no credentials. The operator must permit their
+	// use.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=3
 	// +kubebuilder:validation:items:MaxLength=261
-	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^([A-Za-z0-9.-]+|\\\\[[0-9A-Fa-f:.]+\\\\]):[0-9]{1,5}$'))",message="bootstrapServers must each be host:port"
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^([A-Za-z0-9.-]+|\\\\[[0-9A-Fa-f:.]+\\\\]):[0-9]{1,5}$'))",message="every entry of bootstrapServers must be host:port"
 	BootstrapServers []string `json:"bootstrapServers,omitempty"`
 
-	// applicationId is the application.id of the application, and so the name of its group. Not set: the name of the
-	// StreamApp.
+	// applicationId is the application.id of the application, which is also the name of its group. If not set, it is
+	// the name of the StreamApp.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=249
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="applicationId must consist of letters, digits, '.', '_' and '-', as names of topics do"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="applicationId must consist of letters, digits, '.', '_' and '-', like the name of a topic"
 	ApplicationID string `json:"applicationId,omitempty"`
 }

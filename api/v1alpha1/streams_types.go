@@ -5,7 +5,8 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods' reports nor Kafka show them.
+// StreamsSpec contains facts of a Kafka Streams application. They are used if neither the pods' reports nor Kafka
+// provide them.
 //
 // +kubebuilder:validation:MinProperties=1
 type StreamsSpec struct {
@@ -22,7 +23,7 @@ type StreamsSpec struct {
 	// +kubebuilder:validation:Maximum=1024
 	Threads int32 `json:"threads,omitempty"`
 
-	// standbyReplicas is num.standby.replicas; with the streams protocol the group's streams.num.standby.replicas.
+	// standbyReplicas is num.standby.replicas; with the streams protocol, the group's streams.num.standby.replicas.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -34,7 +35,7 @@ type StreamsSpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	WarmupReplicas *int32 `json:"warmupReplicas,omitempty"`
 
-	// processingGuarantee is processing.guarantee: AtLeastOnce, ExactlyOnce (one producer for each task; before 4.0) or
+	// processingGuarantee is processing.guarantee: AtLeastOnce, ExactlyOnce (one producer per task; before 4.0) or
 	// ExactlyOnceV2.
 	// +optional
 	ProcessingGuarantee ProcessingGuarantee `json:"processingGuarantee,omitempty"`
@@ -43,11 +44,11 @@ type StreamsSpec struct {
 	// +optional
 	GroupProtocol GroupProtocol `json:"groupProtocol,omitempty"`
 
-	// records holds the sizes of the records that the application reads and writes.
+	// records contains the sizes of the records that the application reads and writes.
 	// +optional
 	Records RecordsSpec `json:"records,omitzero"`
 
-	// stores are state stores, by name. What is not set of a store is taken from its changelog topic.
+	// stores are state stores, by name. Values that are not set are taken from the changelog topic of the store.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -63,13 +64,14 @@ type StreamsSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	Subtopologies []Subtopology `json:"subtopologies,omitempty"`
 
-	// ownCaches says what becomes of block caches that the application's own RocksDBConfigSetter sets: Keep leaves and counts
-	// them; Replace puts the plan's shared cache in their place. Not set: Keep.
+	// ownCaches is the policy for block caches that the application's own RocksDBConfigSetter creates: Keep leaves
+	// them in place and counts them; Replace replaces them with the plan's shared cache. If not set, the policy is
+	// Keep.
 	// +optional
 	OwnCaches OwnCaches `json:"ownCaches,omitempty"`
 
-	// configs are properties that the application sets itself and that concern memory, by name, with the prefixes that
-	// Kafka Streams knows (main.consumer., restore.consumer., producer. and so on). Never credentials.
+	// configs are properties that the application sets itself and that affect memory, by name, with the prefixes of
+	// Kafka Streams (main.consumer., restore.consumer., producer. and so on). They must not contain credentials.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -78,15 +80,15 @@ type StreamsSpec struct {
 	Configs []Config `json:"configs,omitempty"`
 }
 
-// OwnCaches says what becomes of the application's own block caches.
+// OwnCaches is the policy for the application's own block caches.
 // +kubebuilder:validation:Enum=Keep;Replace
 type OwnCaches string
 
 const (
-	// OwnCachesKeep leaves them as they are.
+	// OwnCachesKeep leaves them in place.
 	OwnCachesKeep OwnCaches = "Keep"
 
-	// OwnCachesReplace puts the plan's shared cache in their place.
+	// OwnCachesReplace replaces them with the plan's shared cache.
 	OwnCachesReplace OwnCaches = "Replace"
 )
 
@@ -98,10 +100,10 @@ const (
 	// AtLeastOnce is at_least_once.
 	AtLeastOnce ProcessingGuarantee = "AtLeastOnce"
 
-	// ExactlyOnce is exactly_once, removed in Kafka 4.0: one producer for each active task.
+	// ExactlyOnce is exactly_once, removed in Kafka 4.0: one producer per active task.
 	ExactlyOnce ProcessingGuarantee = "ExactlyOnce"
 
-	// ExactlyOnceV2 is exactly_once_v2: one producer for each stream thread.
+	// ExactlyOnceV2 is exactly_once_v2: one producer per stream thread.
 	ExactlyOnceV2 ProcessingGuarantee = "ExactlyOnceV2"
 )
 
@@ -110,14 +112,14 @@ const (
 type GroupProtocol string
 
 const (
-	// ClassicProtocol is the protocol of consumer groups: the members assign.
+	// ClassicProtocol is the protocol of consumer groups: a member assigns the tasks.
 	ClassicProtocol GroupProtocol = "Classic"
 
-	// StreamsProtocol is the protocol of KIP-1071: the broker assigns.
+	// StreamsProtocol is the protocol of KIP-1071: the broker assigns the tasks.
 	StreamsProtocol GroupProtocol = "Streams"
 )
 
-// RecordsSpec holds sizes of records.
+// RecordsSpec contains sizes of records.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.averageSize) || !has(self.largestSize) || quantity(string(self.averageSize)).compareTo(quantity(string(self.largestSize))) <= 0",message="averageSize must not be larger than largestSize"
@@ -132,57 +134,58 @@ type RecordsSpec struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="largestSize must be larger than 0"
 	LargestSize *resource.Quantity `json:"largestSize,omitempty"`
 
-	// largestBatchSize of a batch of records in the topics that the application reads, as stored: compressed.
+	// largestBatchSize of a batch of records in the topics that the application reads, as stored (compressed).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="largestBatchSize must be larger than 0"
 	LargestBatchSize *resource.Quantity `json:"largestBatchSize,omitempty"`
 }
 
-// Store holds facts of one state store.
+// Store contains facts of one state store.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.kind) || self.kind != 'Global' || !has(self.subtopology)",message="a store of kind Global has no subtopology: every process holds all of it"
-// +kubebuilder:validation:XValidation:rule="!has(self.retentionSeconds) || !has(self.kind) || !(self.kind in ['KeyValue', 'ForeignKeySubscription', 'TimeOrderedBuffer', 'Suppress', 'Global'])",message="retentionSeconds must not be set for a store of this kind: it keeps everything"
-// +kubebuilder:validation:XValidation:rule="!has(self.segmentSeconds) || has(self.retentionSeconds)",message="segmentSeconds needs retentionSeconds: the number of segments follows from both"
+// +kubebuilder:validation:XValidation:rule="!has(self.kind) || self.kind != 'Global' || !has(self.subtopology)",message="a store of kind Global has no subtopology: every process holds all partitions"
+// +kubebuilder:validation:XValidation:rule="!has(self.retentionSeconds) || !has(self.kind) || !(self.kind in ['KeyValue', 'ForeignKeySubscription', 'TimeOrderedBuffer', 'Suppress', 'Global'])",message="retentionSeconds must not be set for a store of this kind: it keeps all records"
+// +kubebuilder:validation:XValidation:rule="!has(self.segmentSeconds) || has(self.retentionSeconds)",message="segmentSeconds requires retentionSeconds: both determine the number of segments"
 type Store struct {
 	// name of the store, as in the name of its changelog topic: <application id>-<name>-changelog.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=249
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="name must consist of letters, digits, '.', '_' and '-', as names of topics do"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="name must consist of letters, digits, '.', '_' and '-', like the name of a topic"
 	Name string `json:"name,omitempty"`
 
-	// kind of the store: it decides how many RocksDB instances a task opens for it.
+	// kind of the store. It determines the number of RocksDB instances that a task opens for the store.
 	// +optional
 	Kind StoreKind `json:"kind,omitempty"`
 
-	// subtopology is the id of the subtopology that the store belongs to.
+	// subtopology is the id of the subtopology that contains the store.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Subtopology *int32 `json:"subtopology,omitempty"`
 
-	// retentionSeconds is how long a store with time keeps its records.
+	// retentionSeconds is the time for which a windowed, session or versioned store keeps its records.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	RetentionSeconds int32 `json:"retentionSeconds,omitempty"`
 
-	// segmentSeconds is the segment interval of a store with segments. Not set: half of the retention, at least 60.
+	// segmentSeconds is the segment interval of a segmented store. If not set, it is half of the retention, at least
+	// 60.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	SegmentSeconds int32 `json:"segmentSeconds,omitempty"`
 
-	// storage is Persistent (RocksDB) or InMemory (on the heap). Not set: Persistent.
+	// storage is Persistent (RocksDB) or InMemory (on the heap). If not set, it is Persistent.
 	// +optional
 	Storage Storage `json:"storage,omitempty"`
 
-	// caching says whether the store uses the record cache.
+	// caching is Enabled if writes to the store go through the record cache, otherwise Disabled.
 	// +optional
 	Caching Caching `json:"caching,omitempty"`
 
-	// size is what one task holds in this store, keys and values, uncompressed. 0 or less: not known. (A rule that says so
-	// for each of 256 stores would cost more than the API server grants.)
+	// size is the data of one task in this store, keys and values, uncompressed. 0 or less means unknown. (A CEL rule
+	// for each of 256 stores would exceed the cost limit of the API server.)
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 }
@@ -201,13 +204,13 @@ const (
 	// StoreSession is a session store, in segments.
 	StoreSession StoreKind = "Session"
 
-	// StoreVersioned is a versioned store (KIP-889): one instance with logical segments.
+	// StoreVersioned is a versioned store (KIP-889): one RocksDB instance with logical segments.
 	StoreVersioned StoreKind = "Versioned"
 
-	// StoreJoinWindow is one side's window store of a stream-stream join.
+	// StoreJoinWindow is the window store of one side of a stream-stream join.
 	StoreJoinWindow StoreKind = "JoinWindow"
 
-	// StoreOuterJoinList is the list of records without a partner in a left or outer stream-stream join.
+	// StoreOuterJoinList is the list of unmatched records of a left or outer stream-stream join.
 	StoreOuterJoinList StoreKind = "OuterJoinList"
 
 	// StoreForeignKeySubscription is the subscription store of a foreign-key join.
@@ -219,14 +222,14 @@ const (
 	// StoreTimeOrderedWindow is the store of an aggregation that emits on window close, in segments.
 	StoreTimeOrderedWindow StoreKind = "TimeOrderedWindow"
 
-	// StoreSuppress is the buffer of suppress(): on the heap, whatever the storage.
+	// StoreSuppress is the buffer of suppress(). It is always on the heap.
 	StoreSuppress StoreKind = "Suppress"
 
 	// StoreGlobal is a GlobalKTable or global store: each process holds all partitions.
 	StoreGlobal StoreKind = "Global"
 )
 
-// Storage says where a store keeps its data.
+// Storage is the medium of a store.
 // +kubebuilder:validation:Enum=Persistent;InMemory
 type Storage string
 
@@ -238,7 +241,7 @@ const (
 	StorageInMemory Storage = "InMemory"
 )
 
-// Caching says whether a store uses the record cache.
+// Caching is the use of the record cache by a store.
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type Caching string
 
@@ -246,32 +249,32 @@ const (
 	// CachingEnabled: writes go through the record cache.
 	CachingEnabled Caching = "Enabled"
 
-	// CachingDisabled: writes go to the store at once.
+	// CachingDisabled: writes go directly to the store.
 	CachingDisabled Caching = "Disabled"
 )
 
-// Subtopology holds facts of one part of the topology.
+// Subtopology contains facts of one part of the topology.
 type Subtopology struct {
-	// id of the subtopology: the first number of its tasks' ids.
+	// id of the subtopology: the first number of the ids of its tasks.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	ID *int32 `json:"id,omitempty"`
 
-	// tasks is how many tasks the subtopology has: the largest number of partitions of its input topics.
+	// tasks is the number of tasks of the subtopology: the largest number of partitions of its input topics.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Tasks int32 `json:"tasks,omitempty"`
 
-	// inputPartitionsPerTask is how many partitions a task reads: usually the number of its input topics.
+	// inputPartitionsPerTask is the number of partitions that a task reads: usually the number of its input topics.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	InputPartitionsPerTask int32 `json:"inputPartitionsPerTask,omitempty"`
 
-	// writtenPartitions is how many partitions a task may write beside its changelogs: all of its sink and repartition
-	// topics.
+	// writtenPartitions is the number of partitions that a task may write besides its changelogs: those of all its
+	// sink and repartition topics.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -280,13 +283,13 @@ type Subtopology struct {
 
 // Config is a property of the application.
 //
-// +kubebuilder:validation:XValidation:rule="!self.name.contains('password') && !self.name.endsWith('sasl.jaas.config') && !self.name.endsWith('.key')",message="configs must not hold credentials: they concern memory only"
+// +kubebuilder:validation:XValidation:rule="!self.name.contains('password') && !self.name.endsWith('sasl.jaas.config') && !self.name.endsWith('.key')",message="configs must not contain credentials: they are for settings that affect memory"
 type Config struct {
 	// name of the property, with its prefix.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="name must consist of letters, digits, '.', '_' and '-', as names of properties do"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="name must consist of letters, digits, '.', '_' and '-', like the name of a property"
 	Name string `json:"name,omitempty"`
 
 	// value of the property, as in a properties file.
@@ -296,21 +299,22 @@ type Config struct {
 	Value string `json:"value,omitempty"`
 }
 
-// JVMSpec holds facts of the JVM that the operator cannot read from the pod template.
+// JVMSpec contains facts of the JVM that the operator cannot read from the pod template.
 //
 // +kubebuilder:validation:MinProperties=1
 type JVMSpec struct {
-	// optionsVariable is the environment variable that takes the plan: JDK_JAVA_OPTIONS, which the java launcher reads (JDK
-	// 9 and newer), or JAVA_TOOL_OPTIONS, for JVMs that are started otherwise. Not set: JDK_JAVA_OPTIONS.
+	// optionsVariable is the environment variable for the options of the plan: JDK_JAVA_OPTIONS, which the java
+	// launcher reads (JDK 9 and newer), or JAVA_TOOL_OPTIONS for JVMs with a different launcher. If not set, it is
+	// JDK_JAVA_OPTIONS.
 	// +optional
 	OptionsVariable OptionsVariable `json:"optionsVariable,omitempty"`
 
-	// ownOptions is the value that the variable has already where the operator cannot read it: from a Secret by envFrom, or
-	// from the image. $(JDK_JAVA_OPTIONS) keeps what envFrom gives. Empty: nothing is set there.
+	// ownOptions is the existing value of this variable if the operator cannot read it: from a Secret through envFrom,
+	// or from the image. $(JDK_JAVA_OPTIONS) keeps the value from envFrom. Empty: there is no such value.
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="!self.contains('/etc/streamweir/')",message="ownOptions must not name the plan's own files"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('/etc/streamweir/')",message="ownOptions must not refer to files in /etc/streamweir/"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('\\n')",message="ownOptions must be a single line"
 	OwnOptions *string `json:"ownOptions,omitempty"`
 
@@ -320,16 +324,16 @@ type JVMSpec struct {
 	// +kubebuilder:validation:Maximum=99
 	Version int32 `json:"version,omitempty"`
 
-	// applicationHeap is what the application's own code keeps alive on the heap, without Kafka Streams.
+	// applicationHeap is the live heap of the application's own code, without Kafka Streams.
 	// +optional
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
 
-	// applicationNative is what the application's own code uses outside the heap, without Kafka Streams.
+	// applicationNative is the native memory of the application's own code, without Kafka Streams.
 	// +optional
 	ApplicationNative *resource.Quantity `json:"applicationNative,omitempty"`
 }
 
-// OptionsVariable is an environment variable from which a JVM takes options.
+// OptionsVariable is an environment variable from which a JVM reads options.
 // +kubebuilder:validation:Enum=JDK_JAVA_OPTIONS;JAVA_TOOL_OPTIONS
 type OptionsVariable string
 

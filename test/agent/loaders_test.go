@@ -57,5 +57,5 @@ func twoLoaders(t *testing.T, w *world, java jvm, how, title string) {
 		t.Errorf("the caches have %d bytes after the restart, had %d", after.RocksDB.CacheCapacity, before.RocksDB.CacheCapacity)
 	}
 	p.stop(t)
-	w.table.add(t, title+"; Kafka Streams "+newest, java, "bounded, a cache for each loader, and a finding", "SecondLoader")
+	w.table.add(t, title+"; Kafka Streams "+newest, java, "bounded with one cache per loader, and a finding", "SecondLoader")
 }

@@ -69,7 +69,7 @@ func (w *world) bootstrap(t *testing.T, finding string, files map[string]string)
 	p.ask(t, "thread")
 	p.stop(t)
 	p.checkFindings(t, finding)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's own bounds", finding)
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's bootstrap bounds", finding)
 }
 
 // clamped runs an application with a plan that asks for more than the machine has.
@@ -87,7 +87,7 @@ func (w *world) clamped(t *testing.T, changes map[string]string) {
 		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, report.Plan)
 	}
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the memory there is", "PlanClamped")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the available memory", "PlanClamped")
 }
 
 // newerOperator runs an application with a plan that knows more than the agent.
@@ -99,7 +99,7 @@ func newerOperator(t *testing.T, w *world) {
 		"rocksdb.hyper.clock.bytes": "1", "streams.group.protocol": "none", "streams.bootstrap.servers": "127.0.0.1:1", "something": "else",
 	})).path
 	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; what it does not know is left out", "")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; unknown keys are ignored", "")
 }
 
 // brokenPlan breaks the plan while segments of a window store open one after the other: bounded or not is decided once, and a segment that
@@ -163,5 +163,5 @@ func brokenPlan(t *testing.T, w *world) {
 	}
 	checkReality(t, p, expected)
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread dies, the last good plan stays", "PlanUnreadable, NoPlan")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread ends; the last good plan stays active", "PlanUnreadable, NoPlan")
 }

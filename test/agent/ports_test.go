@@ -48,7 +48,7 @@ func portTaken(t *testing.T, w *world) {
 	checkReality(t, p, want{})
 	p.stop(t)
 	p.checkFindings(t, "PortTaken")
-	w.table.add(t, "port of the report taken; Kafka Streams "+newest, java, "bounded, but without a report", "PortTaken")
+	w.table.add(t, "report port in use; Kafka Streams "+newest, java, "bounded, without a report", "PortTaken")
 }
 
 // readOnly runs an application where nothing can be written but its state directory. RocksJava unpacks its library to java.io.tmpdir.
@@ -62,5 +62,5 @@ func readOnly(t *testing.T, w *world) {
 	app.prefix = []string{"unshare", "--mount", "sh", "-ec", fmt.Sprintf(
 		`mount -t tmpfs none %s; mount -o remount,ro,bind /; ! touch /tmp/x 2>/dev/null; exec "$@"`, state), "sh"}
 	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
-	w.table.add(t, "read-only file system but for the state directory; Kafka Streams "+newest, java, "bounded", "")
+	w.table.add(t, "read-only file system except the state directory; Kafka Streams "+newest, java, "bounded", "")
 }

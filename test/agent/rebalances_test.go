@@ -73,7 +73,7 @@ func reportsDuringRebalances(t *testing.T, w *world, version string) {
 		t.Errorf("%d reports, want %d", answered.Load(), manyReports)
 	}
 	t.Logf("%d reports during %s rebalances", answered.Load(), strings.Join(moves, " and "))
-	w.table.add(t, "two instances that never rest; Kafka Streams "+version, java, fmt.Sprintf("%d reports, no crash", manyReports),
+	w.table.add(t, "two instances in continuous rebalance; Kafka Streams "+version, java, fmt.Sprintf("%d reports, no crash", manyReports),
 		fmt.Sprintf("%s cycles of threads and restarts", strings.Join(moves, " and ")))
 }
 

@@ -42,7 +42,7 @@ func withoutInstrument(t *testing.T, w *world) {
 	if p.err == nil || strings.Contains(p.out.all(), "@ ready") {
 		t.Errorf("the JVM starts without java.instrument: %v", p.err)
 	}
-	w.table.add(t, "Kafka Streams "+newest, java, "does not start with any -javaagent: the operator stops injecting by itself", "runs without it")
+	w.table.add(t, "Kafka Streams "+newest, java, "does not start with any -javaagent; the operator stops the injection", "runs without it")
 }
 
 // withoutHTTPServer runs an application in a JVM where the report cannot be served: it is bounded all the same.
@@ -59,7 +59,7 @@ func withoutHTTPServer(t *testing.T, w *world, java jvm, version string) {
 	}
 	p.stop(t)
 	p.checkFindings(t, "NoHttpServer")
-	w.table.add(t, "Kafka Streams "+version, java, "bounded, but without a report", "NoHttpServer")
+	w.table.add(t, "Kafka Streams "+version, java, "bounded, without a report", "NoHttpServer")
 }
 
 // eleven runs an application on the oldest Java that the agent is made for.
@@ -88,7 +88,7 @@ func eightIgnores(t *testing.T, w *world) {
 		t.Error("somebody listens at the agent's port")
 	}
 	p.stop(t)
-	w.table.add(t, "Kafka Streams "+lastFor8+", plain class path", java, "not harmed: it does not read JDK_JAVA_OPTIONS, and runs as shipped", "")
+	w.table.add(t, "Kafka Streams "+lastFor8+", plain class path", java, "unaffected: JDK 8 does not read JDK_JAVA_OPTIONS", "")
 }
 
 // eightTold shows why the operator takes JAVA_TOOL_OPTIONS only where the spec asks for it.
@@ -103,5 +103,5 @@ func eightTold(t *testing.T, w *world) {
 		t.Errorf("Java 8 with the agent ended with %v, want UnsupportedClassVersionError", p.err)
 	}
 	w.table.add(t, "Kafka Streams "+lastFor8+", JAVA_TOOL_OPTIONS", java,
-		"does not start: the operator uses this variable only where the spec says so, and stops injecting by itself", "")
+		"does not start; the operator uses this variable only if the spec sets it, and stops the injection", "")
 }

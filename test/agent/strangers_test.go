@@ -59,7 +59,7 @@ func relocated(t *testing.T, w *world) {
 	p.ask(t, "thread")
 	p.ask(t, "restart")
 	p.stop(t)
-	w.table.add(t, "relocated Kafka Streams "+newest, java, "not harmed; runs as shipped, and says so", "RelocatedStreams")
+	w.table.add(t, "relocated Kafka Streams "+newest, java, "unaffected: default RocksDB memory, and a finding", "RelocatedStreams")
 }
 
 // noStreams runs a program without Kafka Streams: same output, no thread, no property, no port.
@@ -89,7 +89,7 @@ func noStreams(t *testing.T, w *world, java jvm) {
 	if diff := cmp.Diff(outputs[0], outputs[1]); diff != "" {
 		t.Errorf("the program's output without (-) and with (+) the agent:\n%s", diff)
 	}
-	w.table.add(t, "no Kafka Streams", java, "not harmed: same output, no thread, no port", "")
+	w.table.add(t, "no Kafka Streams", java, "unaffected: same output, no thread, no port", "")
 }
 
 // withoutNotes takes away what the JVM says of the variables that it has read.
@@ -132,5 +132,5 @@ func tools(t *testing.T, w *world, java jvm) {
 			t.Errorf("the output of %s without (-) and with (+) the agent:\n%s", argv[0], diff)
 		}
 	}
-	w.table.add(t, "tools: keytool, jcmd", java, "not harmed: same output", "through JAVA_TOOL_OPTIONS")
+	w.table.add(t, "tools: keytool, jcmd", java, "unaffected: same output", "through JAVA_TOOL_OPTIONS")
 }

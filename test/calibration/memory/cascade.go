@@ -18,7 +18,7 @@ import (
 
 // The two ways in which an application runs.
 const (
-	asShipped = "as shipped"
+	asShipped = "default RocksDB memory"
 	bounded   = "with agent and plan"
 )
 
@@ -120,7 +120,7 @@ func (o *options) cascade(ctx context.Context, modes []string) error {
 		}
 		switch {
 		case mode == asShipped && r.OOMKilled == 0:
-			errs = append(errs, errors.New("as shipped, no instance was killed"))
+			errs = append(errs, errors.New("with default RocksDB memory, no instance was killed"))
 		case mode == bounded && !r.held():
 			errs = append(errs, errors.New("with agent and plan, an instance was killed or stalled"))
 		}
@@ -213,11 +213,11 @@ func (c *cascadeRun) happened(format string, args ...any) {
 // takeAway kills one instance, if all live: otherwise the kernel was faster.
 func (c *cascadeRun) takeAway() {
 	if len(c.dead) > 0 {
-		c.happened("none is taken away, for the kernel has done it")
+		c.happened("none is killed: the kernel has already killed one")
 		return
 	}
 	last := c.instances[len(c.instances)-1]
-	c.happened("%s is taken away with kill -9", last.name)
+	c.happened("%s is killed with kill -9", last.name)
 	last.stop(syscall.SIGKILL)
 }
 
@@ -228,7 +228,7 @@ func (c *cascadeRun) afterwards(ctx context.Context, lost time.Time) error {
 		if settled.IsZero() && c.active() == c.tasks() {
 			settled, done = time.Now(), c.processed()
 			c.result.Rebalance = max(1, int(settled.Sub(lost).Seconds()))
-			c.happened("the survivors have all tasks")
+			c.happened("the remaining instances have all tasks")
 			c.enter(phaseAfter)
 		}
 		return false
@@ -274,7 +274,7 @@ func (c *cascadeRun) look(ctx context.Context, d time.Duration, seen func() bool
 			return nil
 		}
 		if !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.ended() }) {
-			c.happened("none is left")
+			c.happened("no instance is left")
 			return nil
 		}
 	}

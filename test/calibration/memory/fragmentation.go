@@ -144,7 +144,7 @@ func fragmentationTable(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"minutes", "mean", "peak", "cache in use", "metaspace, code, direct", "the rest", "RocksDB instances", "records so far"}}
+	t := table{head: []string{"minutes", "mean", "peak", "cache in use", "metaspace, code, direct", "remainder", "RocksDB instances", "records processed"}}
 	for i := range rows {
 		r := &rows[i]
 		t.add(fmt.Sprintf("%d to %d", r.From, r.From+int(trendEvery.Minutes())), mib(r.Mean), mib(r.Most), mib(r.Cache), mib(r.JVM),
@@ -154,6 +154,6 @@ func fragmentationTable(folder string) (string, error) {
 		return t.String(), nil
 	}
 	last := &rows[len(rows)-1]
-	const text = "\nThe bound is %s MiB, the expected peak %s. By least squares, after the first %d minutes the mean changes by %+.1f MiB an hour.\n"
+	const text = "\nThe bound is %s MiB, the expected peak %s. After the first %d minutes the mean changes by %+.1f MiB per hour (least squares).\n"
 	return t.String() + fmt.Sprintf(text, mib(last.Bound), mib(last.Expected), int(settledAfter.Minutes()), slope(rows)/(1<<20)), nil
 }

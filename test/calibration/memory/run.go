@@ -21,8 +21,8 @@ import (
 const (
 	phaseLoad    = "first load"
 	phaseSteady  = "steady updates"
-	phaseRestore = "loss and restore"
-	phaseAfter   = "steady after the loss"
+	phaseRestore = "failure and restore"
+	phaseAfter   = "steady after the failure"
 )
 
 // experiment is a broker with the instances of one application.

@@ -60,7 +60,7 @@ func scenarios() []scenario {
 		return s
 	}
 	return []scenario{
-		with("key-value", "3 key-value stores a task", func(s *scenario) { s.Stores = 3 }),
+		with("key-value", "3 key-value stores per task", func(s *scenario) { s.Stores = 3 }),
 		with("window", "windows of 2 min with 2 min of grace", func(s *scenario) { s.Topology, s.Speed, s.Steady = "window", 6, time.Minute }),
 		with("session", "sessions", func(s *scenario) { s.Topology, s.Speed, s.Keys = "session", 6, 60_000 }),
 		with("join", "left join of two streams", func(s *scenario) { s.Topology, s.Joined, s.Speed, s.Keys = "join", true, 4, 60_000 }),
@@ -78,7 +78,7 @@ func scenarios() []scenario {
 		with("transactional", "key-value, transactional stores", func(s *scenario) {
 			s.Configs = map[string]string{"processing.guarantee": "exactly_once_v2", "enable.transactional.statestores": "true"}
 		}),
-		with("many", "240 stores in an instance", func(s *scenario) {
+		with("many", "240 stores in one instance", func(s *scenario) {
 			s.Stores, s.Tasks, s.Keys, s.Rate, s.Cache = 12, 20, 25_000, 800, 256*memplan.MiB
 		}),
 		with("cache-64", "key-value, cache of 64 MiB", func(s *scenario) { s.Cache = 64 * memplan.MiB }),

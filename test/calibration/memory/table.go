@@ -99,8 +99,8 @@ func scenarioTables(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sums := table{head: []string{"scenario", "tasks", "RocksDB instances", "cache", "limit", "bound", "expected", "measured peak", "expected is off by",
-		"in phase", "heap", "live set", "verdict"}}
+	sums := table{head: []string{"scenario", "tasks", "RocksDB instances", "cache", "limit", "bound", "expected", "measured peak", "error of expected",
+		"phase of the peak", "heap", "live set", "verdict"}}
 	lines := table{head: []string{"scenario", "block cache", "metaspace", "code cache", "direct memory", "kernel"}}
 	for i := range all {
 		r := &all[i]
@@ -120,7 +120,7 @@ func scenarioTables(folder string) (string, error) {
 		}
 		lines.add(append(row, pair(max(0, peak.Kernel-cacheBooks(peak.File)), r.KernelBound))...)
 	}
-	return sums.String() + "\nWhat the JVM and the agent tell apart, measured of bound:\n\n" + lines.String(), nil
+	return sums.String() + "\nRegions that the JVM and the agent measure separately, measured of bound:\n\n" + lines.String(), nil
 }
 
 // cacheBooks is the kernel's memory for so much page cache, which goes with it: a buffer head of 104 B for each page of 4 KiB (ext4), and

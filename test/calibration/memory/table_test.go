@@ -85,7 +85,7 @@ func TestScenarioTablesShowSumsAndLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| sessions ", " 29 |", " 201 |", "loss and restore", " 90 |", "| 31 of ", " 3 of "} {
+	for _, want := range []string{"| sessions ", " 29 |", " 201 |", "failure and restore", " 90 |", "| 31 of ", " 3 of "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -106,7 +106,7 @@ func TestThroughputTableHasTheMedianOfTheRatios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "Hot set of 0.5 times the cache: median of the ratios 0.98, per CPU second 0.99; at least 0.95 is wanted."; !strings.Contains(got, want) {
+	if want := "Hot set of 0.5 times the cache: median ratio 0.98, per CPU second 0.99; the target is at least 0.95."; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}
 }
@@ -147,7 +147,7 @@ func TestStartTableHasMedians(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| " + asShipped + "           |         200 |", "|         250 |", "32.0"} {
+	for _, want := range []string{"| " + asShipped + " |        200 |", "|        250 |", "32.0"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

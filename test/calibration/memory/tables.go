@@ -16,8 +16,8 @@ func cascadeTable(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"", "OOM-killed", "watched", "all tasks after", "longest stall with a rebalance in it", "without", "anonymous, peak of a survivor",
-		"least page cache", "records/s before", "after"}}
+	t := table{head: []string{"", "OOM-killed", "watched", "all tasks after", "longest stall in a rebalance", "longest other stall", "peak anonymous memory",
+		"least page cache", "records/s before", "records/s after"}}
 	var events strings.Builder
 	for i := range all {
 		r := &all[i]
@@ -28,7 +28,7 @@ func cascadeTable(folder string) (string, error) {
 		t.add(r.Mode, fmt.Sprintf("%d of %d", r.OOMKilled, r.Instances), fmt.Sprintf("%d s", r.Watched), rebalance,
 			fmt.Sprintf("%.1f s", float64(r.StallRebalance)/1000), fmt.Sprintf("%.1f s", float64(r.Stall)/1000), mib(r.Anon)+" of "+mib(r.Limit), mib(r.LeastFile),
 			fmt.Sprintf("%.0f", r.Before), fmt.Sprintf("%.0f", r.After))
-		fmt.Fprintf(&events, "\n%s, seconds from the loss on:\n\n", strings.ToUpper(r.Mode[:1])+r.Mode[1:])
+		fmt.Fprintf(&events, "\n%s, seconds after the failure:\n\n", strings.ToUpper(r.Mode[:1])+r.Mode[1:])
 		for _, e := range r.Events {
 			fmt.Fprintf(&events, "- %d: %s\n", e.Second, e.What)
 		}
@@ -60,9 +60,9 @@ func throughputTable(folder string) (string, error) {
 		if len(rates) == 0 {
 			continue
 		}
-		fmt.Fprintf(&text, "\nHot set of %g times the cache: median of the ratios %.2f, per CPU second %.2f", part, median(rates), median(perCPU))
+		fmt.Fprintf(&text, "\nHot set of %g times the cache: median ratio %.2f, per CPU second %.2f", part, median(rates), median(perCPU))
 		if part < 1 {
-			fmt.Fprintf(&text, "; at least %.2f is wanted", throughputAim)
+			fmt.Fprintf(&text, "; the target is at least %.2f", throughputAim)
 		}
 		text.WriteString(".\n")
 	}
@@ -90,7 +90,7 @@ func startTable(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"median of the starts", "to main, ms", "to RUNNING, ms", "metaspace", "code cache", "native in all", "threads"}}
+	t := table{head: []string{"median of all starts", "ms to main", "ms to RUNNING", "metaspace", "code cache", "native total", "threads"}}
 	for _, mode := range []string{asShipped, bounded} {
 		of := func(value func(*startResult) int64) float64 {
 			var values []float64

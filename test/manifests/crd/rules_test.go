@@ -34,7 +34,7 @@ func testRules(t *testing.T, s schema, withSpec func(string) string, cases map[s
 	messages(s.structural, all)
 	for message := range all {
 		// Two rules are not of a new object's spec: TestTargetIsImmutable, TestNameOfAStreamApp.
-		if !violated[message] && !strings.HasPrefix(message, "targetRef cannot be changed") && !strings.HasPrefix(message, "the name of a StreamApp") {
+		if !violated[message] && !strings.HasPrefix(message, "targetRef is immutable") && !strings.HasPrefix(message, "the name of a StreamApp") {
 			t.Errorf("no case violates the rule %q", message)
 		}
 	}
@@ -60,17 +60,17 @@ func streamAppWith(spec string) string {
 
 func TestStreamAppRules(t *testing.T) {
 	const (
-		size64    = "must be at least 64Mi: a JVM with Kafka Streams does not start in less"
+		size64    = "must be at least 64Mi: a JVM with Kafka Streams does not start with less"
 		aboveZero = "must be larger than 0"
-		topicName = "must consist of letters, digits, '.', '_' and '-', as names of topics do"
+		topicName = "must consist of letters, digits, '.', '_' and '-', like the name of a topic"
 	)
 	store := func(rest string) string { return "streams: {stores: [{name: s, " + rest + "}]}" }
 	testRules(t, loadSchema(t, "streamweir.dev_streamapps.yaml"), streamAppWith, map[string]ruleCase{
 		"nothing but the target": {"", "targetRef: null", "targetRef"},
 		"a target's name": {
-			"", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: Orders}", "name must be a DNS subdomain, as the name of a workload is",
+			"", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: Orders}", "name must be a DNS subdomain",
 		},
-		"a container's name": {"container: app", "container: App", "container must be a DNS label, as the name of a container is"},
+		"a container's name": {"container: app", "container: App", "container must be a DNS label"},
 		"a mode":             {"mode: Enforce", "mode: Auto", "Unsupported value"},
 		"own caches":         {"streams: {ownCaches: Replace}", "streams: {ownCaches: Share}", "Unsupported value"},
 		"an unknown field":   {"mode: Observe", "modus: Observe", "unknown field"},
@@ -124,7 +124,7 @@ func TestStreamAppRules(t *testing.T) {
 		"a cluster": {
 			"kafka: {cluster: prod}",
 			"kafka: {cluster: Prod}",
-			"cluster must be a DNS label, as the names in the operator's configuration are",
+			"cluster must be a DNS label, like the names in the operator's configuration",
 		},
 		"a cluster or servers": {
 			"kafka: {bootstrapServers: ['a:9092']}",
@@ -139,7 +139,7 @@ func TestStreamAppRules(t *testing.T) {
 		"servers": {
 			"kafka: {bootstrapServers: ['kafka-0.kafka:9092', '10.0.0.1:9092', '[::1]:9092']}",
 			"kafka: {bootstrapServers: ['a:9092', 'PLAINTEXT://b:9092']}",
-			"bootstrapServers must each be host:port",
+			"every entry of bootstrapServers must be host:port",
 		},
 		"servers without duplicates": {
 			"kafka: {bootstrapServers: ['a:9092', 'b:9092']}",
@@ -191,22 +191,22 @@ func TestStreamAppRules(t *testing.T) {
 		"a global store": {
 			store("kind: Global"),
 			store("kind: Global, subtopology: 0"),
-			"a store of kind Global has no subtopology: every process holds all of it",
+			"a store of kind Global has no subtopology: every process holds all partitions",
 		},
 		"a store's retention": {
 			store("kind: Window, retentionSeconds: 60"),
 			store("kind: KeyValue, retentionSeconds: 60"),
-			"retentionSeconds must not be set for a store of this kind: it keeps everything",
+			"retentionSeconds must not be set for a store of this kind: it keeps all records",
 		},
 		"a retention of any kind": {
 			store("retentionSeconds: 60"),
 			store("kind: Suppress, retentionSeconds: 60"),
-			"retentionSeconds must not be set for a store of this kind: it keeps everything",
+			"retentionSeconds must not be set for a store of this kind: it keeps all records",
 		},
 		"a store's segments": {
 			store("retentionSeconds: 120, segmentSeconds: 60"),
 			store("segmentSeconds: 60"),
-			"segmentSeconds needs retentionSeconds: the number of segments follows from both",
+			"segmentSeconds requires retentionSeconds: both determine the number of segments",
 		},
 		"each store once": {
 			"streams: {stores: [{name: a}, {name: b}]}",
@@ -226,23 +226,23 @@ func TestStreamAppRules(t *testing.T) {
 		"a property": {
 			"streams: {configs: [{name: main.consumer.fetch.max.bytes, value: '1'}]}",
 			"streams: {configs: [{name: 'a=b', value: '1'}]}",
-			"name must consist of letters, digits, '.', '_' and '-', as names of properties do",
+			"name must consist of letters, digits, '.', '_' and '-', like the name of a property",
 		},
 		"a property's value": {"streams: {configs: [{name: a, value: '1'}]}", "streams: {configs: [{name: a}]}", "Required value"},
 		"no password": {
 			"streams: {configs: [{name: ssl.protocol, value: TLSv1.3}]}",
 			"streams: {configs: [{name: producer.ssl.keystore.password, value: x}]}",
-			"configs must not hold credentials: they concern memory only",
+			"configs must not contain credentials: they are for settings that affect memory",
 		},
 		"no login": {
 			"streams: {configs: [{name: sasl.mechanism, value: PLAIN}]}",
 			"streams: {configs: [{name: sasl.jaas.config, value: x}]}",
-			"configs must not hold credentials: they concern memory only",
+			"configs must not contain credentials: they are for settings that affect memory",
 		},
 		"no key": {
 			"streams: {configs: [{name: a.keys, value: x}]}",
 			"streams: {configs: [{name: ssl.keystore.key, value: x}]}",
-			"configs must not hold credentials: they concern memory only",
+			"configs must not contain credentials: they are for settings that affect memory",
 		},
 
 		"a variable": {
@@ -253,7 +253,7 @@ func TestStreamAppRules(t *testing.T) {
 		"own options": {
 			"jvm: {ownOptions: ''}",
 			"jvm: {ownOptions: '@/etc/streamweir/plan/jvm.options'}",
-			"ownOptions must not name the plan's own files",
+			"ownOptions must not refer to files in /etc/streamweir/",
 		},
 		"own options in a line": {
 			"jvm: {ownOptions: '$(JDK_JAVA_OPTIONS) -ea'}",
@@ -282,7 +282,7 @@ func TestTargetOfAStreamApp(t *testing.T) {
 		"no name":         {"{apiVersion: apps/v1, kind: Deployment}", "Required value"},
 		"a name that no one has": {
 			"{apiVersion: apps/v1, kind: Deployment, name: Orders}",
-			"name must be a DNS subdomain, as the name of a workload is",
+			"name must be a DNS subdomain",
 		},
 		"another namespace's one": {"{apiVersion: apps/v1, kind: Deployment, name: orders, namespace: b}", "unknown field"},
 	} {
@@ -305,7 +305,7 @@ func TestTargetIsImmutable(t *testing.T) {
 		t.Errorf("changing the mode: got %v, want no error", errors.ToAggregate())
 	}
 	changed := parse(t, strings.Replace(streamAppWith("mode: Observe"), "StatefulSet", "Deployment", 1))
-	checkRefused(t, "another kind", s.validate(t, changed, old), "targetRef cannot be changed")
+	checkRefused(t, "another kind", s.validate(t, changed, old), "targetRef is immutable")
 }
 
 func TestNameOfAStreamApp(t *testing.T) {
@@ -322,7 +322,7 @@ func TestNameOfAStreamApp(t *testing.T) {
 func TestPodInjectionRules(t *testing.T) {
 	const (
 		aboveZero = "must be larger than 0"
-		pair      = "options must begin with '@' for JDK_JAVA_OPTIONS, and be -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
+		pair      = "options must begin with '@' for JDK_JAVA_OPTIONS, and with -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
 		name      = "planConfigMap must be the name of a ConfigMap and begin with streamweir-"
 		launcher  = "optionsVariable: JDK_JAVA_OPTIONS, options: '@/etc/streamweir/plan/jvm.options', "
 		tools     = "optionsVariable: JAVA_TOOL_OPTIONS, options: '-XX:VMOptionsFile=/etc/streamweir/plan/jvm.options', "
@@ -365,7 +365,7 @@ func TestPodInjectionRules(t *testing.T) {
 		"a limit below the template's only for an image": {
 			withMemory("forLimit: 2Gi, limit: 1Gi, forImage: 'orders:1'"),
 			withMemory("forLimit: 2Gi, limit: 1Gi"),
-			"forImage must be set where limit is smaller than forLimit",
+			"forImage must be set if limit is smaller than forLimit",
 		},
 		"a plan": {launcher + plan, launcher + "ownOptions: ''", "Required value"},
 		"own options may be empty": {

@@ -13,15 +13,15 @@ import (
 // ImageStatusApplyConfiguration represents a declarative configuration of the ImageStatus type for use
 // with apply.
 //
-// ImageStatus is what is known of an image, by the reports of the pods that have run it.
+// ImageStatus is the startup state of an image, derived from the reports of the pods that have run it.
 type ImageStatusApplyConfiguration struct {
-	// imageID is the image as the kubelet identifies it: a digest.
+	// imageID is the digest by which the kubelet identifies the image.
 	ImageID *string `json:"imageID,omitempty"`
-	// image is its name in the pod.
+	// image is the name of the image in the pod.
 	Image *string `json:"image,omitempty"`
-	// state says what was seen.
+	// state is the observed startup state.
 	State *apiv1alpha1.ImageState `json:"state,omitempty"`
-	// sinceTime is when it was seen first.
+	// sinceTime is the time of the first observation.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
 }
 

@@ -12,18 +12,18 @@ import (
 // InjectedMemoryApplyConfiguration represents a declarative configuration of the InjectedMemory type for use
 // with apply.
 //
-// InjectedMemory is the memory of the container. It holds for pods whose limit is forLimit, the limit in the template that
-// it was computed from: a template that was changed since then wins.
+// InjectedMemory is the memory of the container. It applies to pods whose limit is forLimit, the limit of the template
+// from which it was computed. If the template has changed since, the template takes precedence.
 type InjectedMemoryApplyConfiguration struct {
-	// forLimit is the limit that the pod must have for the memory to be set.
+	// forLimit is the limit that a pod must have for this memory to apply.
 	ForLimit *resource.Quantity `json:"forLimit,omitempty"`
-	// forImage is the image that the container must have for the memory to be set. It is set where limit is smaller than
-	// forLimit, which only an image may get that was seen to run within its bounds.
+	// forImage is the image that the container must have for this memory to apply. It is set if limit is smaller than
+	// forLimit, which requires an image that has proven to be bounded.
 	ForImage *string `json:"forImage,omitempty"`
 	// limit that the pod gets.
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// request that the pod gets. Not set: the pod keeps its own. A Guaranteed pod gets the limit as its request, whatever
-	// stands here, and no other pod becomes Guaranteed.
+	// request that the pod gets. If not set, the pod keeps its own. A Guaranteed pod always gets the limit as its
+	// request, and no other pod becomes Guaranteed.
 	Request *resource.Quantity `json:"request,omitempty"`
 }
 

@@ -13,19 +13,20 @@ import (
 // JVMSpecApplyConfiguration represents a declarative configuration of the JVMSpec type for use
 // with apply.
 //
-// JVMSpec holds facts of the JVM that the operator cannot read from the pod template.
+// JVMSpec contains facts of the JVM that the operator cannot read from the pod template.
 type JVMSpecApplyConfiguration struct {
-	// optionsVariable is the environment variable that takes the plan: JDK_JAVA_OPTIONS, which the java launcher reads (JDK
-	// 9 and newer), or JAVA_TOOL_OPTIONS, for JVMs that are started otherwise. Not set: JDK_JAVA_OPTIONS.
+	// optionsVariable is the environment variable for the options of the plan: JDK_JAVA_OPTIONS, which the java
+	// launcher reads (JDK 9 and newer), or JAVA_TOOL_OPTIONS for JVMs with a different launcher. If not set, it is
+	// JDK_JAVA_OPTIONS.
 	OptionsVariable *apiv1alpha1.OptionsVariable `json:"optionsVariable,omitempty"`
-	// ownOptions is the value that the variable has already where the operator cannot read it: from a Secret by envFrom, or
-	// from the image. $(JDK_JAVA_OPTIONS) keeps what envFrom gives. Empty: nothing is set there.
+	// ownOptions is the existing value of this variable if the operator cannot read it: from a Secret through envFrom,
+	// or from the image. $(JDK_JAVA_OPTIONS) keeps the value from envFrom. Empty: there is no such value.
 	OwnOptions *string `json:"ownOptions,omitempty"`
 	// version is the major version of the JVM, such as 21.
 	Version *int32 `json:"version,omitempty"`
-	// applicationHeap is what the application's own code keeps alive on the heap, without Kafka Streams.
+	// applicationHeap is the live heap of the application's own code, without Kafka Streams.
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
-	// applicationNative is what the application's own code uses outside the heap, without Kafka Streams.
+	// applicationNative is the native memory of the application's own code, without Kafka Streams.
 	ApplicationNative *resource.Quantity `json:"applicationNative,omitempty"`
 }
 

@@ -8,14 +8,15 @@ package v1alpha1
 // KafkaSpecApplyConfiguration represents a declarative configuration of the KafkaSpec type for use
 // with apply.
 //
-// KafkaSpec says where the application's group is found.
+// KafkaSpec locates the Kafka group of an application.
 type KafkaSpecApplyConfiguration struct {
-	// cluster names a Kafka cluster in the operator's configuration, which holds addresses and credentials.
+	// cluster names a Kafka cluster in the operator's configuration, which contains addresses and credentials.
 	Cluster *string `json:"cluster,omitempty"`
-	// bootstrapServers are addresses of brokers (host:port) that need no credentials. Only where the operator permits it.
+	// bootstrapServers are addresses of brokers (host:port) that need no credentials. The operator must permit their
+	// use.
 	BootstrapServers []string `json:"bootstrapServers,omitempty"`
-	// applicationId is the application.id of the application, and so the name of its group. Not set: the name of the
-	// StreamApp.
+	// applicationId is the application.id of the application, which is also the name of its group. If not set, it is
+	// the name of the StreamApp.
 	ApplicationID *string `json:"applicationId,omitempty"`
 }
 

@@ -15,17 +15,17 @@ import (
 //
 // Line is one itemised use of memory.
 type LineApplyConfiguration struct {
-	// pool that the line takes from.
+	// pool that contains the line.
 	Pool *apiv1alpha1.Pool `json:"pool,omitempty"`
 	// name of the line.
 	Name *string `json:"name,omitempty"`
-	// bound is never exceeded. Limits are made of these.
+	// bound is never exceeded. Limits are sums of bounds.
 	Bound *resource.Quantity `json:"bound,omitempty"`
-	// expected peak. Requests are made of these.
+	// expected peak. Requests are sums of expected peaks.
 	Expected *resource.Quantity `json:"expected,omitempty"`
-	// count of the units that the line is made of: threads, partitions, stores and so on.
+	// count of the units of the line: threads, partitions, stores and so on.
 	Count *int64 `json:"count,omitempty"`
-	// source of the figure that the line is made of.
+	// source of the value behind the line.
 	Source *apiv1alpha1.Source `json:"source,omitempty"`
 }
 

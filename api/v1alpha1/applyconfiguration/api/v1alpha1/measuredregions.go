@@ -13,19 +13,21 @@ import (
 // MeasuredRegionsApplyConfiguration represents a declarative configuration of the MeasuredRegions type for use
 // with apply.
 //
-// MeasuredRegions is the most that was reported, in steps, so that a plan does not follow each small figure.
+// MeasuredRegions contains the largest reported values, rounded up in steps, so that a plan does not follow every
+// small change.
 type MeasuredRegionsApplyConfiguration struct {
-	// imageID of the container whose figures these are.
+	// imageID of the measured container.
 	ImageID *string `json:"imageID,omitempty"`
-	// metaspace that was committed, compressed class space included.
+	// metaspace that was committed, including the compressed class space.
 	Metaspace *resource.Quantity `json:"metaspace,omitempty"`
 	// codeCache that was committed.
 	CodeCache *resource.Quantity `json:"codeCache,omitempty"`
-	// applicationHeap is what lived on the heap after full collections, without the record cache.
+	// applicationHeap is the live heap after full collections, without the record cache.
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
-	// averageRecord is the average size of the records that were written.
+	// averageRecord is the average size of the written records.
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
-	// age of the oldest process that has reported. The figures of a Warm one are believed where they are below what is assumed.
+	// age of the oldest process that has reported. Values below the assumptions are used only from a process that is
+	// WarmedUp.
 	Age *apiv1alpha1.ProcessAge `json:"age,omitempty"`
 }
 

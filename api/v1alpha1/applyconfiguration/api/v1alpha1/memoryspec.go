@@ -13,21 +13,22 @@ import (
 // MemorySpecApplyConfiguration represents a declarative configuration of the MemorySpec type for use
 // with apply.
 //
-// MemorySpec says within which limits to plan, and for what.
+// MemorySpec configures the allowed limits and the goals of a plan.
 type MemorySpecApplyConfiguration struct {
-	// minLimit is the smallest memory limit that the operator may give the container, at least 64Mi. If neither minLimit
-	// nor maxLimit is set, the limit in the pod template is the envelope, and the operator does not touch it.
+	// minLimit is the smallest memory limit that the operator may set on the container, at least 64Mi. If neither
+	// minLimit nor maxLimit is set, the operator keeps the limit of the pod template and plans within it.
 	MinLimit *resource.Quantity `json:"minLimit,omitempty"`
-	// maxLimit is the largest memory limit that the operator may give the container, at least 64Mi.
+	// maxLimit is the largest memory limit that the operator may set on the container, at least 64Mi.
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
-	// podFailuresToTolerate is how many pods may be lost, from those that run now, so that every survivor still fits. Not set:
-	// the larger of 1 and the most pods of the application that share a node.
+	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
+	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
+	// its pods does not count.
 	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
-	// headroomPercent is the share of the limit, in percent, that the plan leaves free. Not set: 10.
+	// headroomPercent is the share of the limit, in percent, that the plan leaves free. If not set, it is 10.
 	HeadroomPercent *int32 `json:"headroomPercent,omitempty"`
-	// requests says what becomes of the memory request of new pods: Keep leaves it as the template has it; FollowLimit makes
-	// it equal to the limit; Expected makes it the expected peak. The QoS class of a pod never changes: a Guaranteed pod
-	// keeps request and limit equal. Not set: Keep.
+	// requests is the policy for the memory request of new pods: Keep leaves the request of the template, FollowLimit
+	// sets it to the limit, Expected sets it to the expected peak. The QoS class of a pod never changes: a Guaranteed
+	// pod keeps request and limit equal. If not set, the policy is Keep.
 	Requests *apiv1alpha1.RequestsPolicy `json:"requests,omitempty"`
 	// pins fix the size of regions that the operator would otherwise plan.
 	Pins []PinApplyConfiguration `json:"pins,omitempty"`

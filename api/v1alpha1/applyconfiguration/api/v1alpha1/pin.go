@@ -15,7 +15,7 @@ import (
 //
 // Pin fixes the size of one region of a process.
 type PinApplyConfiguration struct {
-	// region is the part of the process whose size is fixed.
+	// region is the part of the process with a fixed size.
 	Region *apiv1alpha1.Region `json:"region,omitempty"`
 	// size of the region in bytes.
 	Size *resource.Quantity `json:"size,omitempty"`

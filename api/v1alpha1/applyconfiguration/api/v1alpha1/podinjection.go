@@ -17,16 +17,16 @@ import (
 // PodInjectionApplyConfiguration represents a declarative configuration of the PodInjection type for use
 // with apply.
 //
-// PodInjection tells the admission policy what to inject into pods of one workload when they are created. It has the name
-// of the StreamApp that it belongs to, and goes with it. Only the operator writes it.
+// PodInjection configures the changes that the admission policy makes to the pods of one workload at their creation.
+// It has the name of its StreamApp and is deleted with it. Only the operator writes it.
 //
-// Every API server keeps all PodInjections in memory, and a pod's creation waits for them: they are small, and change
-// seldom.
+// Every API server keeps all PodInjections in memory, and the creation of a pod waits for them. They are small and
+// change rarely.
 type PodInjectionApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what is injected into which pods.
+	// spec is the injected content and the selection of pods.
 	Spec *PodInjectionSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

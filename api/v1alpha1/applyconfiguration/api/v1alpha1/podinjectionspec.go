@@ -12,29 +12,29 @@ import (
 // PodInjectionSpecApplyConfiguration represents a declarative configuration of the PodInjectionSpec type for use
 // with apply.
 //
-// PodInjectionSpec says what is injected into which pods.
+// PodInjectionSpec is the injected content and the selection of pods.
 type PodInjectionSpecApplyConfiguration struct {
-	// owner is the workload whose pods are meant. They are matched by their controller.
+	// owner is the workload of the selected pods. Pods are matched by their controller.
 	Owner *WorkloadOwnerApplyConfiguration `json:"owner,omitempty"`
-	// container names the container that runs the application. Pods without it are left alone.
+	// container names the container that runs the application. Pods without it are not changed.
 	Container *string `json:"container,omitempty"`
-	// optionsVariable is the environment variable that takes the options.
+	// optionsVariable is the environment variable for the options.
 	OptionsVariable *apiv1alpha1.OptionsVariable `json:"optionsVariable,omitempty"`
-	// options come first in the variable; the container's own value follows, so that it wins.
+	// options are the first part of the variable. The container's own value follows and therefore takes precedence.
 	Options *apiv1alpha1.JVMOptions `json:"options,omitempty"`
-	// ownOptions follow the options where the container's env has no value of its own. Not set: the operator has not
-	// looked at what envFrom may give, and a container with envFrom is left alone. Empty: envFrom gives none.
+	// ownOptions follow the options if the container's env has no value of its own. If not set, the operator has not
+	// examined envFrom, and a container with envFrom is not changed. Empty: envFrom provides no value.
 	OwnOptions *string `json:"ownOptions,omitempty"`
-	// planConfigMap is the name of the ConfigMap that holds the plan.
+	// planConfigMap is the name of the ConfigMap that contains the plan.
 	PlanConfigMap *string `json:"planConfigMap,omitempty"`
-	// planRevision names the plan. The pod gets it as the annotation streamweir.dev/plan.
+	// planRevision is the revision of the plan. The pod gets it as the annotation streamweir.dev/plan.
 	PlanRevision *string `json:"planRevision,omitempty"`
-	// agentConfigMap is the name of the ConfigMap that holds the agent. Not set: the pods get none.
+	// agentConfigMap is the name of the ConfigMap that contains the agent. If not set, the pods get no agent.
 	AgentConfigMap *string `json:"agentConfigMap,omitempty"`
-	// excludedImages are images, as the container names them, with which an injected container did not start. Pods with one of
-	// them are left alone.
+	// excludedImages are images, as the container names them, whose injected containers failed to start. Pods with one
+	// of them are not changed.
 	ExcludedImages []string `json:"excludedImages,omitempty"`
-	// memory is what to set. Not set: limit and request stay as they are.
+	// memory is the memory to set. If not set, limit and request stay unchanged.
 	Memory *InjectedMemoryApplyConfiguration `json:"memory,omitempty"`
 }
 

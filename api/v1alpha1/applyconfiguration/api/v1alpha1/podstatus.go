@@ -13,24 +13,24 @@ import (
 // PodStatusApplyConfiguration represents a declarative configuration of the PodStatus type for use
 // with apply.
 //
-// PodStatus tells in what a pod differs from the typical one.
+// PodStatus contains the differences of a pod from the representative pod.
 type PodStatusApplyConfiguration struct {
 	// name of the pod.
 	Name *string `json:"name,omitempty"`
-	// limit is the pod's memory limit as the kubelet reports it.
+	// limit is the memory limit of the pod as the kubelet reports it.
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// requiredLimit is the smallest limit that holds what this pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds the load of this pod after the pod failures to tolerate.
 	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
-	// tasks that the pod runs now: active, standby and warm-up.
+	// tasks is the number of tasks that the pod runs now: active, standby and warm-up.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
-	// the pod has no agent, or has not reported.
+	// bounded is the reported state of the shared cache: Pending, Active or Off. If not set, the pod has no agent or
+	// has not reported.
 	Bounded *apiv1alpha1.Boundedness `json:"bounded,omitempty"`
-	// planRevision is the plan that the pod's process read last, where it is not the one that is published.
+	// planRevision is the revision that the pod's process has read last, if it is not the published one.
 	PlanRevision *string `json:"planRevision,omitempty"`
-	// resize tells how the pod's last resize ended.
+	// resize is the outcome of the pod's last resize.
 	Resize *apiv1alpha1.ResizeOutcome `json:"resize,omitempty"`
-	// message says more, for a person.
+	// message is a human-readable explanation.
 	Message *string `json:"message,omitempty"`
 }
 

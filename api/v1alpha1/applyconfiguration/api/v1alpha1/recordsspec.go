@@ -12,13 +12,13 @@ import (
 // RecordsSpecApplyConfiguration represents a declarative configuration of the RecordsSpec type for use
 // with apply.
 //
-// RecordsSpec holds sizes of records.
+// RecordsSpec contains sizes of records.
 type RecordsSpecApplyConfiguration struct {
 	// averageSize of a record, key and value, uncompressed.
 	AverageSize *resource.Quantity `json:"averageSize,omitempty"`
 	// largestSize of a record, key and value, uncompressed.
 	LargestSize *resource.Quantity `json:"largestSize,omitempty"`
-	// largestBatchSize of a batch of records in the topics that the application reads, as stored: compressed.
+	// largestBatchSize of a batch of records in the topics that the application reads, as stored (compressed).
 	LargestBatchSize *resource.Quantity `json:"largestBatchSize,omitempty"`
 }
 

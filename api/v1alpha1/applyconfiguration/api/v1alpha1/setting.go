@@ -12,7 +12,7 @@ import (
 // SettingApplyConfiguration represents a declarative configuration of the Setting type for use
 // with apply.
 //
-// Setting is an option or property in effect or planned.
+// Setting is an active or planned option or property.
 type SettingApplyConfiguration struct {
 	// name of the option or property.
 	Name *string `json:"name,omitempty"`

@@ -13,24 +13,25 @@ import (
 // StoreApplyConfiguration represents a declarative configuration of the Store type for use
 // with apply.
 //
-// Store holds facts of one state store.
+// Store contains facts of one state store.
 type StoreApplyConfiguration struct {
 	// name of the store, as in the name of its changelog topic: <application id>-<name>-changelog.
 	Name *string `json:"name,omitempty"`
-	// kind of the store: it decides how many RocksDB instances a task opens for it.
+	// kind of the store. It determines the number of RocksDB instances that a task opens for the store.
 	Kind *apiv1alpha1.StoreKind `json:"kind,omitempty"`
-	// subtopology is the id of the subtopology that the store belongs to.
+	// subtopology is the id of the subtopology that contains the store.
 	Subtopology *int32 `json:"subtopology,omitempty"`
-	// retentionSeconds is how long a store with time keeps its records.
+	// retentionSeconds is the time for which a windowed, session or versioned store keeps its records.
 	RetentionSeconds *int32 `json:"retentionSeconds,omitempty"`
-	// segmentSeconds is the segment interval of a store with segments. Not set: half of the retention, at least 60.
+	// segmentSeconds is the segment interval of a segmented store. If not set, it is half of the retention, at least
+	// 60.
 	SegmentSeconds *int32 `json:"segmentSeconds,omitempty"`
-	// storage is Persistent (RocksDB) or InMemory (on the heap). Not set: Persistent.
+	// storage is Persistent (RocksDB) or InMemory (on the heap). If not set, it is Persistent.
 	Storage *apiv1alpha1.Storage `json:"storage,omitempty"`
-	// caching says whether the store uses the record cache.
+	// caching is Enabled if writes to the store go through the record cache, otherwise Disabled.
 	Caching *apiv1alpha1.Caching `json:"caching,omitempty"`
-	// size is what one task holds in this store, keys and values, uncompressed. 0 or less: not known. (A rule that says so
-	// for each of 256 stores would cost more than the API server grants.)
+	// size is the data of one task in this store, keys and values, uncompressed. 0 or less means unknown. (A CEL rule
+	// for each of 256 stores would exceed the cost limit of the API server.)
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 

@@ -17,14 +17,14 @@ import (
 // StreamAppApplyConfiguration represents a declarative configuration of the StreamApp type for use
 // with apply.
 //
-// StreamApp says which workload runs a Kafka Streams application, and how its memory is to be planned.
+// StreamApp names a workload that runs a Kafka Streams application and configures the planning of its memory.
 type StreamAppApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what is wanted.
+	// spec is the desired behavior.
 	Spec *StreamAppSpecApplyConfiguration `json:"spec,omitempty"`
-	// status says what was observed and planned.
+	// status is the observed state and the plan.
 	Status *StreamAppStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -12,23 +12,24 @@ import (
 // StreamAppSpecApplyConfiguration represents a declarative configuration of the StreamAppSpec type for use
 // with apply.
 //
-// StreamAppSpec says what is wanted for one Kafka Streams application.
+// StreamAppSpec is the desired behavior for one Kafka Streams application.
 type StreamAppSpecApplyConfiguration struct {
-	// targetRef names the workload that runs the application, in the namespace of the StreamApp. It cannot be changed.
+	// targetRef names the workload that runs the application, in the namespace of the StreamApp. It is immutable.
 	TargetRef *TargetRefApplyConfiguration `json:"targetRef,omitempty"`
-	// container names the container that runs the application. Not set: the only container of the pod template.
+	// container names the container that runs the application. If not set, the only container of the pod template is
+	// used.
 	Container *string `json:"container,omitempty"`
-	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new pods
-	// and raises the limits of running ones). Not set: Observe.
+	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new
+	// pods and raises the limits of running pods). If not set, the mode is Observe.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
-	// memory says within which limits to plan, and for what.
+	// memory configures the allowed limits and the goals of the plan.
 	Memory *MemorySpecApplyConfiguration `json:"memory,omitempty"`
-	// kafka says where the application's group is found. Not set: the tasks are taken from the reports of the pods' agents, else
-	// from spec.streams.
+	// kafka locates the Kafka group of the application. If not set, the tasks are taken from the reports of the
+	// agents, or else from spec.streams.
 	Kafka *KafkaSpecApplyConfiguration `json:"kafka,omitempty"`
-	// streams holds facts of the Kafka Streams application that no other source shows.
+	// streams contains facts of the Kafka Streams application that no other source provides.
 	Streams *StreamsSpecApplyConfiguration `json:"streams,omitempty"`
-	// jvm holds facts of the JVM that the operator cannot read from the pod template.
+	// jvm contains facts of the JVM that the operator cannot read from the pod template.
 	JVM *JVMSpecApplyConfiguration `json:"jvm,omitempty"`
 }
 

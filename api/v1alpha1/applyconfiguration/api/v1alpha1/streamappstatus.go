@@ -15,50 +15,54 @@ import (
 // StreamAppStatusApplyConfiguration represents a declarative configuration of the StreamAppStatus type for use
 // with apply.
 //
-// StreamAppStatus says what was observed and planned. All of it is computed afresh from what was observed.
+// StreamAppStatus is the observed state and the plan. It is computed anew in every pass.
 type StreamAppStatusApplyConfiguration struct {
-	// conditions are Ready, AssignmentKnown, Fits, CascadeSafe, Applied and Compatible: all positive, always present.
+	// conditions are Ready, AssignmentKnown, Fits, CascadeSafe, Applied and Compatible. All are positive and always
+	// present.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec for which this status was computed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// mode in effect.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
-	// pods that run.
+	// pods is the number of running pods.
 	Pods *int32 `json:"pods,omitempty"`
-	// unavailablePods is how many pods fewer run than there are replicas.
+	// unavailablePods is the number of replicas that are not running.
 	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
-	// podsUnavailableSinceTime is since when fewer pods run than there are replicas. After 30 seconds they count as lost.
+	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
+	// After 30 seconds the missing pods count as pod failures.
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
-	// tasks that the application has in all.
+	// tasks is the number of tasks of the application.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// limit is the memory limit that the plan wants for the typical pod.
+	// limit is the planned memory limit of the representative pod.
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// requiredLimit is the smallest limit that holds what a pod would run after the losses asked for.
+	// requiredLimit is the smallest limit that holds the load of a pod after the pod failures to tolerate.
 	RequiredLimit *resource.Quantity `json:"requiredLimit,omitempty"`
-	// expected is the peak of memory that the plan expects of the typical pod after the losses asked for.
+	// expected is the expected peak memory of the representative pod after the pod failures to tolerate.
 	Expected *resource.Quantity `json:"expected,omitempty"`
-	// podFailuresTolerated is the largest number of lost pods after which every survivor still fits.
+	// podFailuresTolerated is the largest number of pod failures after which every remaining pod still fits its limit.
 	PodFailuresTolerated *int32 `json:"podFailuresTolerated,omitempty"`
-	// planRevision names the plan in force: a hash of what is published.
+	// planRevision is the revision of the published plan: a hash of its content.
 	PlanRevision *string `json:"planRevision,omitempty"`
-	// heap is the largest heap of the typical pod.
+	// heap is the largest heap of the representative pod.
 	Heap *resource.Quantity `json:"heap,omitempty"`
-	// lines are the itemised uses of memory of the typical pod after the losses asked for, largest first.
+	// lines are the itemised uses of memory of the representative pod after the pod failures to tolerate, largest
+	// first.
 	Lines []LineApplyConfiguration `json:"lines,omitempty"`
-	// settings are the options and properties in effect or planned, with where they come from.
+	// settings are the active or planned options and properties, with their sources.
 	Settings []SettingApplyConfiguration `json:"settings,omitempty"`
-	// boundedPods is how many pods have reported that one cache bounds all their RocksDB stores.
+	// boundedPods is the number of pods that have reported one shared cache for all their RocksDB stores.
 	BoundedPods *int32 `json:"boundedPods,omitempty"`
-	// images are what is known of the images that the container has run with the agent, newest first; at most 5.
+	// images contains the startup state of each image that the container has run with the agent, newest first; at most
+	// 5.
 	Images []ImageStatusApplyConfiguration `json:"images,omitempty"`
-	// measured is the most that the pods have reported of regions that are otherwise assumed, while their container had this
-	// image.
+	// measured contains the largest reported values of regions that are otherwise assumed, for the newest image.
 	Measured *MeasuredRegionsApplyConfiguration `json:"measured,omitempty"`
-	// divergentPods are pods whose limit, need, resize, bounds or plan is not the typical pod's; at most 50.
+	// divergentPods are pods whose limit, required limit, resize, bounds or plan differs from the representative pod;
+	// at most 50.
 	DivergentPods []PodStatusApplyConfiguration `json:"divergentPods,omitempty"`
-	// divergentPodsOmitted is how many pods differ beyond those that divergentPods lists.
+	// divergentPodsOmitted is the number of further divergent pods that divergentPods does not list.
 	DivergentPodsOmitted *int32 `json:"divergentPodsOmitted,omitempty"`
-	// warnings are what a person should know: versions that leak, threads without room for a cache, and so on.
+	// warnings are for the user: versions with a memory leak, threads without memory for a record cache, and so on.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

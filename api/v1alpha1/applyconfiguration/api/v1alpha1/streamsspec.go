@@ -12,32 +12,34 @@ import (
 // StreamsSpecApplyConfiguration represents a declarative configuration of the StreamsSpec type for use
 // with apply.
 //
-// StreamsSpec holds facts of a Kafka Streams application. They count where neither the pods' reports nor Kafka show them.
+// StreamsSpec contains facts of a Kafka Streams application. They are used if neither the pods' reports nor Kafka
+// provide them.
 type StreamsSpecApplyConfiguration struct {
 	// version of Kafka Streams that the application uses, such as 4.4.0.
 	Version *string `json:"version,omitempty"`
 	// threads is the number of stream threads in each process (num.stream.threads).
 	Threads *int32 `json:"threads,omitempty"`
-	// standbyReplicas is num.standby.replicas; with the streams protocol the group's streams.num.standby.replicas.
+	// standbyReplicas is num.standby.replicas; with the streams protocol, the group's streams.num.standby.replicas.
 	StandbyReplicas *int32 `json:"standbyReplicas,omitempty"`
 	// warmupReplicas is max.warmup.replicas.
 	WarmupReplicas *int32 `json:"warmupReplicas,omitempty"`
-	// processingGuarantee is processing.guarantee: AtLeastOnce, ExactlyOnce (one producer for each task; before 4.0) or
+	// processingGuarantee is processing.guarantee: AtLeastOnce, ExactlyOnce (one producer per task; before 4.0) or
 	// ExactlyOnceV2.
 	ProcessingGuarantee *apiv1alpha1.ProcessingGuarantee `json:"processingGuarantee,omitempty"`
 	// groupProtocol is group.protocol: Classic or Streams (KIP-1071).
 	GroupProtocol *apiv1alpha1.GroupProtocol `json:"groupProtocol,omitempty"`
-	// records holds the sizes of the records that the application reads and writes.
+	// records contains the sizes of the records that the application reads and writes.
 	Records *RecordsSpecApplyConfiguration `json:"records,omitempty"`
-	// stores are state stores, by name. What is not set of a store is taken from its changelog topic.
+	// stores are state stores, by name. Values that are not set are taken from the changelog topic of the store.
 	Stores []StoreApplyConfiguration `json:"stores,omitempty"`
 	// subtopologies are the parts of the topology, by id.
 	Subtopologies []SubtopologyApplyConfiguration `json:"subtopologies,omitempty"`
-	// ownCaches says what becomes of block caches that the application's own RocksDBConfigSetter sets: Keep leaves and counts
-	// them; Replace puts the plan's shared cache in their place. Not set: Keep.
+	// ownCaches is the policy for block caches that the application's own RocksDBConfigSetter creates: Keep leaves
+	// them in place and counts them; Replace replaces them with the plan's shared cache. If not set, the policy is
+	// Keep.
 	OwnCaches *apiv1alpha1.OwnCaches `json:"ownCaches,omitempty"`
-	// configs are properties that the application sets itself and that concern memory, by name, with the prefixes that
-	// Kafka Streams knows (main.consumer., restore.consumer., producer. and so on). Never credentials.
+	// configs are properties that the application sets itself and that affect memory, by name, with the prefixes of
+	// Kafka Streams (main.consumer., restore.consumer., producer. and so on). They must not contain credentials.
 	Configs []ConfigApplyConfiguration `json:"configs,omitempty"`
 }
 

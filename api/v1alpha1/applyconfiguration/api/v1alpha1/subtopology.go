@@ -8,16 +8,16 @@ package v1alpha1
 // SubtopologyApplyConfiguration represents a declarative configuration of the Subtopology type for use
 // with apply.
 //
-// Subtopology holds facts of one part of the topology.
+// Subtopology contains facts of one part of the topology.
 type SubtopologyApplyConfiguration struct {
-	// id of the subtopology: the first number of its tasks' ids.
+	// id of the subtopology: the first number of the ids of its tasks.
 	ID *int32 `json:"id,omitempty"`
-	// tasks is how many tasks the subtopology has: the largest number of partitions of its input topics.
+	// tasks is the number of tasks of the subtopology: the largest number of partitions of its input topics.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// inputPartitionsPerTask is how many partitions a task reads: usually the number of its input topics.
+	// inputPartitionsPerTask is the number of partitions that a task reads: usually the number of its input topics.
 	InputPartitionsPerTask *int32 `json:"inputPartitionsPerTask,omitempty"`
-	// writtenPartitions is how many partitions a task may write beside its changelogs: all of its sink and repartition
-	// topics.
+	// writtenPartitions is the number of partitions that a task may write besides its changelogs: those of all its
+	// sink and repartition topics.
 	WrittenPartitions *int32 `json:"writtenPartitions,omitempty"`
 }
 
