@@ -49,9 +49,6 @@ const (
 	// file: a container that was created without the agent's mount reads the same file, and would not start with it.
 	AgentOption = "-javaagent:" + AgentMountPath + "/" + AgentJarKey
 
-	// AgentPort is where the agent serves its report.
-	AgentPort = 7907
-
 	// PodUIDVariable is the environment variable that holds the pod's UID.
 	PodUIDVariable = "STREAMWEIR_POD_UID"
 )

@@ -273,7 +273,7 @@ type PodStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Tasks *int32 `json:"tasks,omitempty"`
 
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
 	// the pod has no agent, or has not reported.
 	// +optional
 	Bounded Boundedness `json:"bounded,omitempty"`
@@ -296,15 +296,15 @@ type PodStatus struct {
 }
 
 // Boundedness says whether RocksDB is bounded in a process.
-// +kubebuilder:validation:Enum=Pending;InForce;Off
+// +kubebuilder:validation:Enum=Pending;Active;Off
 type Boundedness string
 
 const (
 	// BoundedPending: no store was opened yet.
 	BoundedPending Boundedness = "Pending"
 
-	// BoundedInForce: one cache bounds all stores but those with a cache of the application's own.
-	BoundedInForce Boundedness = "InForce"
+	// BoundedActive: one cache bounds all stores but those with a cache of the application's own.
+	BoundedActive Boundedness = "Active"
 
 	// BoundedOff: the bounds could not be set; the stores are as Kafka Streams ships them.
 	BoundedOff Boundedness = "Off"

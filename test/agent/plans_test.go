@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // plans are plans that an operator of today does not write.
@@ -55,14 +55,14 @@ func (w *world) bootstrap(t *testing.T, finding string, files map[string]string)
 	app := w.plain(t, java, newest, topic, nil)
 	app.plan = volume.path
 	p := w.started(t, topic, app)
-	report := p.eventually(t, "the application as it runs", want{kafka: newest, bounded: assignment.BoundedInForce, findings: []string{finding}}.checkRunning)
-	if report.Plan.Source != assignment.PlanBootstrap || report.Plan.InForce != "" {
-		t.Errorf("plan %+v, want the agent's own bounds", report.Plan)
+	reported := p.eventually(t, "the application as it runs", want{kafka: newest, bounded: report.BoundedActive, findings: []string{finding}}.checkRunning)
+	if reported.Plan.Source != report.PlanBootstrap || reported.Plan.Active != "" {
+		t.Errorf("plan %+v, want the agent's own bounds", reported.Plan)
 	}
-	if report.RocksDB.CacheCapacity <= 0 {
-		t.Errorf("a cache of %d bytes", report.RocksDB.CacheCapacity)
+	if reported.RocksDB.CacheCapacity <= 0 {
+		t.Errorf("a cache of %d bytes", reported.RocksDB.CacheCapacity)
 	}
-	p.checkCapacities(t, fmt.Sprintf("capacities %d", report.RocksDB.CacheCapacity))
+	p.checkCapacities(t, fmt.Sprintf("capacities %d", reported.RocksDB.CacheCapacity))
 	if got, want := p.ask(t, "config fetch.max.bytes"), "null"; got != want {
 		t.Errorf("the main consumer is given fetch.max.bytes=%s, want none", got)
 	}
@@ -79,12 +79,12 @@ func (w *world) clamped(t *testing.T, changes map[string]string) {
 	app := w.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, with(goodPlan(), changes)).path
 	p := w.started(t, topic, app)
-	report := p.eventually(t, "the application as it runs", want{
-		kafka: newest, bounded: assignment.BoundedInForce, findings: []string{"PlanClamped"},
+	reported := p.eventually(t, "the application as it runs", want{
+		kafka: newest, bounded: report.BoundedActive, findings: []string{"PlanClamped"},
 	}.checkRunning)
 	const machine = 64 << 30 // more than any machine that runs this test lends to one process
-	if cache := report.RocksDB.CacheCapacity; cache <= 0 || cache > machine || report.Plan.Source != assignment.PlanClamped {
-		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, report.Plan)
+	if cache := reported.RocksDB.CacheCapacity; cache <= 0 || cache > machine || reported.Plan.Source != report.PlanClamped {
+		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, reported.Plan)
 	}
 	p.stop(t)
 	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the memory there is", "PlanClamped")
@@ -98,7 +98,7 @@ func newerOperator(t *testing.T, w *world) {
 	app.plan = newPlan(t, with(goodPlan(), map[string]string{
 		"rocksdb.hyper.clock.bytes": "1", "streams.group.protocol": "none", "streams.bootstrap.servers": "127.0.0.1:1", "something": "else",
 	})).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
 	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; what it does not know is left out", "")
 }
 
@@ -111,7 +111,7 @@ func brokenPlan(t *testing.T, w *world) {
 	app := w.plain(t, java, newest, topic, map[string]string{"app.retention.seconds": "600", "metrics.recording.level": "DEBUG"})
 	app.plan = volume.path
 	p := w.started(t, topic, app)
-	expected := want{kafka: newest, bounded: assignment.BoundedInForce}
+	expected := want{kafka: newest, bounded: report.BoundedActive}
 	last := p.eventually(t, "the first segments", expected.checkRunning)
 
 	const interval = 5 * time.Minute // of the segments of a store that keeps 10 minutes
@@ -138,11 +138,11 @@ func brokenPlan(t *testing.T, w *world) {
 		p.ask(t, fmt.Sprintf("running %d", (i+2)*records))
 		expected.findings = step.findings
 		opened := last.RocksDB.Opened
-		last = p.eventually(t, "the segments after the plan was "+step.name, func(report assignment.Report) error {
-			if report.RocksDB.Opened < opened+partitions {
-				return fmt.Errorf("opened %d, want %d more than %d", report.RocksDB.Opened, partitions, opened)
+		last = p.eventually(t, "the segments after the plan was "+step.name, func(reported report.Report) error {
+			if reported.RocksDB.Opened < opened+partitions {
+				return fmt.Errorf("opened %d, want %d more than %d", reported.RocksDB.Opened, partitions, opened)
 			}
-			return expected.checkRunning(report)
+			return expected.checkRunning(reported)
 		})
 		checkBounds(t, last)
 		checkReality(t, p, expected)
@@ -152,11 +152,11 @@ func brokenPlan(t *testing.T, w *world) {
 		"generation": "g2", "jvm.options": "",
 	})
 	p.ask(t, "thread")
-	last = p.eventually(t, "the next plan", func(report assignment.Report) error {
-		if diff := cmp.Diff(assignment.ReportedPlan{OnDisk: "g2", InForce: "g2", Source: assignment.PlanMounted}, report.Plan); diff != "" {
+	last = p.eventually(t, "the next plan", func(reported report.Report) error {
+		if diff := cmp.Diff(report.Plan{OnDisk: "g2", Active: "g2", Source: report.PlanMounted}, reported.Plan); diff != "" {
 			return fmt.Errorf("plan (-want +got):\n%s", diff)
 		}
-		return expected.checkRunning(report)
+		return expected.checkRunning(reported)
 	})
 	if last.RocksDB.CacheCapacity != planCache || last.RocksDB.ArenaBlock != 32768 {
 		t.Errorf("after the next plan %+v, want the cache of the first and the arena blocks of the second", last.RocksDB)

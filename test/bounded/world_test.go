@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"streamweir.dev/streamweir/agent"
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
@@ -97,7 +98,7 @@ func newWorld(tb testing.TB, namespace string, app *kafkatest.RunningApplication
 	if err != nil {
 		tb.Fatal(err)
 	}
-	monitor, reports := assignment.NewMonitor(assignment.MonitorOptions{}), assignment.NewReports(assignment.ReportsOptions{})
+	monitor, reports := assignment.NewMonitor(assignment.MonitorOptions{}), reportclient.New(reportclient.Options{})
 	reconciler := &controllers.StreamAppReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("streamweir.dev/operator"),
 		Groups: monitor, Reports: reports, AgentJar: agent.Jar, Clock: clock.RealClock{},

@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	resource "k8s.io/apimachinery/pkg/api/resource"
+
 	apiv1alpha1 "streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ type PodStatusApplyConfiguration struct {
 	Need *resource.Quantity `json:"need,omitempty"`
 	// tasks that the pod runs now: active, standby and warm-up.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, InForce or Off. Not set:
+	// bounded says whether the pod has reported that one cache bounds all its RocksDB stores: Pending, Active or Off. Not set:
 	// the pod has no agent, or has not reported.
 	Bounded *apiv1alpha1.Boundedness `json:"bounded,omitempty"`
 	// planGeneration is the plan that the pod's process read last, where it is not the one that is published.
