@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
@@ -17,7 +18,7 @@ import (
 func settledWorld(t *testing.T, changes ...change[report.Report]) given {
 	t.Helper()
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanGenerationKey]
+	generation := g.plan.Data[planfile.RevisionKey]
 	sees := func(r *report.Report) { r.Plan.OnDisk, r.Plan.Active = generation, generation }
 	g.reports = reported(append([]change[report.Report]{sees}, changes...)...).reports
 	g.pods = runningPodsOf(3, "4Gi", withAgent, func(p *corev1.Pod) {

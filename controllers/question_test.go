@@ -131,8 +131,8 @@ func TestABoundedProcessNeedsLess(t *testing.T) {
 	if bounded.Need.Cmp(*shipped.Need) >= 0 {
 		t.Errorf("bounded %s, as shipped %s", bounded.Need, shipped.Need)
 	}
-	if !strings.Contains(strings.Join(bounded.Start.Properties, "\n"), "rocksdb.cache.bytes=") {
-		t.Errorf("properties %q, want the size of the shared cache", bounded.Start.Properties)
+	if bounded.Start.Plan.RocksDB.Cache <= 0 {
+		t.Errorf("plan %+v, want the size of the shared cache", bounded.Start.Plan)
 	}
 }
 

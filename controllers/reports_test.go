@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
@@ -96,7 +97,7 @@ func TestTheNeedOfABoundedApplicationIsFarBelowThatOfOneAsShipped(t *testing.T) 
 		t.Errorf("bounded it needs %s, as shipped %s", humanBytes(bounded.planned.need), humanBytes(pending.planned.need))
 	}
 	for what, p := range map[string]pass{"bounded": bounded, "as shipped": pending} {
-		if got := p.want.planData[planPropertiesKey]; !strings.Contains(got, "rocksdb.cache.bytes=") {
+		if got := p.want.planData[planfile.PropertiesKey]; !strings.Contains(got, "rocksdb.cache.bytes=") {
 			t.Errorf("%s: the plan has no bounds:\n%s", what, got)
 		}
 	}
@@ -290,7 +291,7 @@ func withLosses(g given, losses int32) given {
 
 func TestTouchesAreRepeatedUntilThePlanIsSeen(t *testing.T) {
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanGenerationKey]
+	generation := g.plan.Data[planfile.RevisionKey]
 	told := func(count int, ago time.Duration) change[corev1.Pod] {
 		return func(p *corev1.Pod) {
 			p.Annotations[v1alpha1.PublishedAnnotation] = generation

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
@@ -154,7 +155,7 @@ func reportedStatus(obs *observation, pod *podFacts, want *desired, entry *v1alp
 	entry.Bounded = v1alpha1.Boundedness(reported.Bounded)
 	published := want.generation
 	if published == "" && obs.planConfigMap != nil {
-		published = generationOf(obs.planConfigMap.Data)
+		published = planfile.Revision(obs.planConfigMap.Data)
 	}
 	if inForce := reported.Plan.Active; inForce != published && inForce != "" {
 		entry.PlanGeneration = shorten(inForce, maxGeneration)

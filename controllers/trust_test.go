@@ -55,9 +55,9 @@ func TestWhatAPodTellsOfItsImage(t *testing.T) {
 		return report.PodReport{Err: &report.Error{Fault: fault}, Since: testNow}
 	}
 	cases := map[string]struct {
-		pod    change[corev1.Pod]
+		pod      change[corev1.Pod]
 		reported report.PodReport
-		want   v1alpha1.ImageState
+		want     v1alpha1.ImageState
 	}{
 		"it says that it is bounded":                         {young, bounded(report.BoundedActive), v1alpha1.ImageProven},
 		"bounded, beside a cache of its own of a known size": {young, bounded(report.BoundedActive, 1<<20), v1alpha1.ImageProven},

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
@@ -50,8 +51,8 @@ type agents struct {
 	mu     sync.Mutex
 	byIP   map[string]*playedAgent
 	change func(pod string, reported *report.Report) // what a test has the agents say instead
-	away   bool                                        // no connection is made
-	news   chan struct{}                               // closed when something changes
+	away   bool                                      // no connection is made
+	news   chan struct{}                             // closed when something changes
 	seq    int64
 }
 
@@ -229,7 +230,7 @@ func (a *agents) report(ip string) (*report.Report, <-chan struct{}) {
 	if agent == nil {
 		return nil, a.news
 	}
-	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[v1alpha1.PlanGenerationKey]
+	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[planfile.RevisionKey]
 	reported := reportOf(agent, onDisk)
 	reported.Seq = agent.started.UnixMilli()*1000 + a.seq
 	for _, c := range onDisk { // another plan is another report

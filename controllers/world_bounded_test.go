@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
@@ -61,7 +62,7 @@ func (w *world) agentMaps() []corev1.ConfigMap {
 	return maps
 }
 
-func properties(data map[string]string) string { return data["plan.v1.properties"] }
+func properties(data map[string]string) string { return data[planfile.PropertiesKey] }
 
 func TestATargetAloneIsEnough(t *testing.T) {
 	w := newWorld(t, threeNodes()...)
@@ -82,7 +83,7 @@ func TestATargetAloneIsEnough(t *testing.T) {
 	w.Expect(w.injection().Spec.AgentConfigMap).To(gomega.Equal(maps[0].Name))
 	w.Expect(properties(bootstrap)).To(gomega.And(gomega.ContainSubstring(fmt.Sprintf("limit.bytes=%d\n", templateLimit)),
 		gomega.ContainSubstring("heap.bytes="), gomega.ContainSubstring("rocksdb.cache.bytes="), gomega.ContainSubstring("rocksdb.write.buffer.manager.bytes=")))
-	w.Expect(bootstrap[v1alpha1.PlanGenerationKey]).To(gomega.Equal(w.injection().Spec.PlanGeneration))
+	w.Expect(bootstrap[planfile.RevisionKey]).To(gomega.Equal(w.injection().Spec.PlanGeneration))
 
 	w.rollout()
 	for _, name := range w.readyPods() {

@@ -66,7 +66,7 @@ const (
 type Plan struct {
 	// OnDisk is the generation of the mounted plan as it is now; Active is the one that the process read last. Both are empty where
 	// there is no plan.
-	OnDisk  string `json:"onDisk"`
+	OnDisk string `json:"onDisk"`
 	Active string `json:"active"`
 	// Source is where the bounds came from: the plan, the plan clamped to the cgroup's limit, or the agent's own bootstrap bounds.
 	Source PlanSource `json:"source"`
@@ -157,7 +157,7 @@ const (
 // Thread is a stream thread with what it was assigned.
 type Thread struct {
 	// Name is the thread's, <client.id>-StreamThread-<n>.
-	Name  string         `json:"name"`
+	Name  string `json:"name"`
 	Tasks []Task `json:"tasks"`
 }
 

@@ -31,7 +31,9 @@ func TestReportsOfLiarsChangeNothing(t *testing.T) {
 		status int
 	}{
 		"another pod's report": {
-			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(reporttest.Encode(t, reporttest.New("uid-1", 9, 1, 1))) }, report.WrongPod, 0,
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(reporttest.Encode(t, reporttest.New("uid-1", 9, 1, 1)))
+			}, report.WrongPod, 0,
 		},
 		"another schema": {answers(200, `{"schema":2,"podUID":"uid-0"}`), report.SchemaUnknown, 0},
 		"a page":         {answers(200, `<html>`), report.Malformed, 0},

@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import "streamweir.dev/streamweir/agent/planfile"
+
 // Annotations on pods. The operator may write no other key than those with the prefix "streamweir.dev/", and never
 // PlanAnnotation: the shipped admission policies see to it.
 const (
@@ -29,13 +31,6 @@ const (
 	// PlanMountPath is where the plan ConfigMap is mounted in the container.
 	PlanMountPath = "/etc/streamweir/plan"
 
-	// PlanOptionsKey is the key of the plan ConfigMap that holds the JVM options, one on a line.
-	PlanOptionsKey = "jvm.options"
-
-	// PlanGenerationKey is the key of the plan ConfigMap that names the content of its other keys: what a report calls the generation on
-	// disk.
-	PlanGenerationKey = "generation"
-
 	// AgentVolume is the name of the volume that holds the agent's ConfigMap.
 	AgentVolume = "streamweir-agent"
 
@@ -59,8 +54,8 @@ type JVMOptions string
 
 const (
 	// LauncherOptions goes with JDK_JAVA_OPTIONS: the java launcher reads the file (JDK 9 and newer).
-	LauncherOptions JVMOptions = "@" + PlanMountPath + "/" + PlanOptionsKey
+	LauncherOptions JVMOptions = "@" + PlanMountPath + "/" + planfile.OptionsKey
 
 	// VMOptions goes with JAVA_TOOL_OPTIONS: every JVM in the container reads the file.
-	VMOptions JVMOptions = "-XX:VMOptionsFile=" + PlanMountPath + "/" + PlanOptionsKey
+	VMOptions JVMOptions = "-XX:VMOptionsFile=" + PlanMountPath + "/" + planfile.OptionsKey
 )

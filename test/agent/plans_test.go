@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 )
 
@@ -21,7 +22,7 @@ func plans() map[string]scenario {
 		"plan broken between segments": {everywhere: true, run: brokenPlan},
 		"plan with unknown keys":       {run: newerOperator},
 		"plan of another schema only": {everywhere: true, run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), "generation": "g1"})
+			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), planfile.RevisionKey: "g1"})
 		}},
 	}
 	for name, plan := range map[string]map[string]string{
@@ -33,7 +34,7 @@ func plans() map[string]scenario {
 		"without the cache": {"rocksdb.cache.bytes": ""},
 	} {
 		all["plan "+name] = scenario{everywhere: name == "negative", run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "PlanUnreadable", map[string]string{propertiesV1: properties(with(goodPlan(), plan)), "generation": "g1"})
+			w.bootstrap(t, "PlanUnreadable", map[string]string{planfile.PropertiesKey: properties(with(goodPlan(), plan)), planfile.RevisionKey: "g1"})
 		}}
 	}
 	for name, plan := range map[string]map[string]string{
@@ -115,7 +116,7 @@ func brokenPlan(t *testing.T, w *world) {
 	last := p.eventually(t, "the first segments", expected.checkRunning)
 
 	const interval = 5 * time.Minute // of the segments of a store that keeps 10 minutes
-	current := filepath.Join(volume.path, "..data", propertiesV1)
+	current := filepath.Join(volume.path, "..data", planfile.PropertiesKey)
 	half := properties(goodPlan())
 	steps := []struct {
 		name     string
@@ -148,8 +149,8 @@ func brokenPlan(t *testing.T, w *world) {
 		checkReality(t, p, expected)
 	}
 	volume.publish(t, map[string]string{
-		propertiesV1: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
-		"generation": "g2", "jvm.options": "",
+		planfile.PropertiesKey: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
+		planfile.RevisionKey:   "g2", planfile.OptionsKey: "",
 	})
 	p.ask(t, "thread")
 	last = p.eventually(t, "the next plan", func(reported report.Report) error {

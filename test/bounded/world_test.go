@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"streamweir.dev/streamweir/agent"
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
@@ -214,7 +215,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 		case <-ticker.C:
 		}
 		files := w.kubelet.Mounted(pod, "streamweir-plan-shop")
-		if generation := files[v1alpha1.PlanGenerationKey]; generation == last || generation == "" {
+		if generation := files[planfile.RevisionKey]; generation == last || generation == "" {
 			continue
 		}
 		for name, content := range files {
@@ -226,7 +227,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 				return err
 			}
 		}
-		last = files[v1alpha1.PlanGenerationKey]
+		last = files[planfile.RevisionKey]
 	}
 }
 

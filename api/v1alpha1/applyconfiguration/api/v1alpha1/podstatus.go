@@ -7,7 +7,6 @@ package v1alpha1
 
 import (
 	resource "k8s.io/apimachinery/pkg/api/resource"
-
 	apiv1alpha1 "streamweir.dev/streamweir/api/v1alpha1"
 )
 
