@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"streamweir.dev/streamweir/agent"
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
@@ -125,7 +126,7 @@ func start(ctx context.Context, config *rest.Config, o options) error {
 	if err := mgr.Add(monitor); err != nil {
 		return fmt.Errorf("setting up the monitor of Kafka groups: %w", err)
 	}
-	reports := assignment.NewReports(assignment.ReportsOptions{Log: ctrl.Log.WithName("reports")})
+	reports := reportclient.New(reportclient.Options{Log: ctrl.Log.WithName("reports")})
 	if err := mgr.Add(reports); err != nil {
 		return fmt.Errorf("setting up the reports of pods: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"streamweir.dev/streamweir/internal/tracker"
 )
 
 // Describer describes groups of one Kafka cluster. [Cluster] is the real one.
@@ -80,7 +82,7 @@ type Monitor struct {
 	connect   func(ClusterConfig) (Describer, error)
 	intervals Intervals
 	log       logr.Logger
-	changes   *changes
+	changes   *tracker.Changes
 
 	mu      sync.Mutex
 	started context.Context // Nil until Start.
@@ -108,7 +110,7 @@ func NewMonitor(o MonitorOptions) *Monitor {
 		connect:   o.Connect,
 		intervals: cmp.Or(o.Intervals, DefaultIntervals()),
 		log:       o.Log,
-		changes:   newChanges(),
+		changes:   tracker.NewChanges(),
 		tracked:   map[string]Ref{},
 		loops:     map[string]*loop{},
 	}
@@ -133,7 +135,7 @@ func (m *Monitor) Start(ctx context.Context) error {
 		m.run(l)
 	}
 	m.mu.Unlock()
-	m.changes.run(ctx)
+	m.changes.Run(ctx)
 	m.running.Wait()
 	return nil
 }
@@ -194,7 +196,7 @@ func (m *Monitor) Latest(ref Ref) Observation {
 
 // Changes sends the keys whose group has changed: its assignment, its state or the class of its error. A key that waits
 // to be received is there once. The channel is never closed.
-func (m *Monitor) Changes() <-chan string { return m.changes.out }
+func (m *Monitor) Changes() <-chan string { return m.changes.C() }
 
 // clusterKey tells clusters apart, configured ones and those given by their servers.
 func (r Ref) clusterKey() string {

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -174,7 +173,7 @@ func (m *Monitor) record(l *loop, results map[string]Result, now time.Time) {
 		if changed(before, t.Observation) {
 			for key, ref := range m.tracked {
 				if ref.ApplicationID == id && m.loops[ref.clusterKey()] == l {
-					m.changes.add(key)
+					m.changes.Add(key)
 				}
 			}
 		}
@@ -232,62 +231,4 @@ func (o Observation) with(r Result, now time.Time) Observation {
 // changed says whether there is something for the reconciler in a new observation.
 func changed(a, b Observation) bool {
 	return a.At.IsZero() || a.State != b.State || ClassOf(a.Err) != ClassOf(b.Err) || !reflect.DeepEqual(a.Group, b.Group)
-}
-
-// changes is a queue of keys in which each is there once at most.
-type changes struct {
-	out    chan string
-	signal chan struct{}
-
-	mu      sync.Mutex
-	pending []string
-}
-
-func newChanges() *changes {
-	return &changes{out: make(chan string), signal: make(chan struct{}, 1)}
-}
-
-// add queues a key; it never blocks.
-func (c *changes) add(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.pending, key) {
-		c.pending = append(c.pending, key)
-	}
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
-}
-
-// next takes the first key.
-func (c *changes) next() (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.pending) == 0 {
-		return "", false
-	}
-	key := c.pending[0]
-	c.pending = c.pending[1:]
-	return key, true
-}
-
-// run hands keys to the receiver until the context ends.
-func (c *changes) run(ctx context.Context) {
-	for {
-		key, ok := c.next()
-		if !ok {
-			select {
-			case <-c.signal:
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case c.out <- key:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

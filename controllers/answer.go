@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -99,15 +100,13 @@ type Fact struct {
 
 // Start is what a container starts with when the plan is put in force by hand.
 type Start struct {
-	// OptionsVariable takes the JVM's options; empty where the plan gives none. Options are the plan's, OwnOptions what stands there
-	// already.
+	// Plan is the plan as pods would mount it.
+	Plan planfile.Plan
+	// OptionsVariable is the environment variable for the plan's JVM options, empty if there are none. OwnOptions is its present value.
 	OptionsVariable string
-	Options         []string
 	OwnOptions      string
 	// LimitArenas: MALLOC_ARENA_MAX is not set, and is to be.
 	LimitArenas bool
-	// Properties are lines name=value of the plan.
-	Properties []string
 	// Request is the memory request that goes with the limit; nil: it stays.
 	Request *resource.Quantity
 }

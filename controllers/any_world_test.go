@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -132,7 +133,7 @@ func wantSafePlan(t *testing.T, p pass) {
 			least = min(least, pod.effectiveLimit().Value())
 		}
 	}
-	_, rest, found := strings.Cut(p.want.planData[v1alpha1.PlanOptionsKey], "-XX:MaxRAM=")
+	_, rest, found := strings.Cut(p.want.planData[planfile.OptionsKey], "-XX:MaxRAM=")
 	value, _, _ := strings.Cut(rest, "\n")
 	if got, err := strconv.ParseInt(value, 10, 64); !found || err != nil || got > least {
 		t.Errorf("MaxRAM = %q, want at most %d", value, least)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -171,13 +172,13 @@ func podsRun(count int) string {
 }
 
 // unreportedText says which pods have not reported, and what to do.
-func unreportedText(obs *observation, pods []string, why *assignment.ReportError) string {
+func unreportedText(obs *observation, pods []string, why *report.Error) string {
 	text := fmt.Sprintf("%s with the agent cannot be asked for a report, the first is %s", podsText(len(pods)), pods[0])
 	if why != nil {
 		text += ": " + why.Message()
 	}
-	if why == nil || why.Fault == assignment.ReportUnreachable {
-		text += fmt.Sprintf(". Network policies and service meshes must let the operator in at port %d", v1alpha1.AgentPort)
+	if why == nil || why.Fault == report.Unreachable {
+		text += fmt.Sprintf(". Network policies and service meshes must let the operator in at port %d", report.Port)
 	}
 	if obs.group.latest.Group != nil && !obs.reports.usable {
 		text += "; the Kafka group is asked instead"

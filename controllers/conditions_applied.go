@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 func judgeApplied(obs *observation, want *desired, done *applied) verdict {
@@ -64,13 +64,13 @@ func judgeInForce(obs *observation, want *desired) verdict {
 	var off []string
 	finding := ""
 	for _, p := range runningPods(obs) {
-		report := obs.reports.of(&p)
-		if report == nil || report.Bounded == assignment.BoundedPending || boundedIn(report) {
+		reported := obs.reports.of(&p)
+		if reported == nil || reported.Bounded == report.BoundedPending || boundedIn(reported) {
 			continue
 		}
 		off = append(off, p.name)
-		if len(report.Findings) > 0 {
-			finding = cmp.Or(finding, ": "+report.Findings[0].Message)
+		if len(reported.Findings) > 0 {
+			finding = cmp.Or(finding, ": "+reported.Findings[0].Message)
 		}
 	}
 	if len(off) > 0 {

@@ -9,17 +9,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // settledWorld is a world whose pods have been told of the plan and see it.
-func settledWorld(t *testing.T, changes ...change[assignment.Report]) given {
+func settledWorld(t *testing.T, changes ...change[report.Report]) given {
 	t.Helper()
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanRevisionKey]
-	sees := func(r *assignment.Report) { r.Plan.OnDisk, r.Plan.InForce = generation, generation }
-	g.reports = reported(append([]change[assignment.Report]{sees}, changes...)...).reports
+	generation := g.plan.Data[planfile.RevisionKey]
+	sees := func(r *report.Report) { r.Plan.OnDisk, r.Plan.Active = generation, generation }
+	g.reports = reported(append([]change[report.Report]{sees}, changes...)...).reports
 	g.pods = runningPodsOf(3, "4Gi", withAgent, func(p *corev1.Pod) {
 		p.Annotations[v1alpha1.PublishedAnnotation] = generation
 		p.Annotations[annotationTouched] = touched{1, testNow.Add(-time.Hour)}.String()
@@ -30,7 +31,7 @@ func settledWorld(t *testing.T, changes ...change[assignment.Report]) given {
 func TestWhatTheReportsSayOfThePlan(t *testing.T) {
 	unreachable := func(g given, names ...string) given {
 		for _, name := range names {
-			g.reports[name] = assignment.PodReport{Err: &assignment.ReportError{Fault: assignment.ReportUnreachable}, Since: testNow.Add(-time.Hour)}
+			g.reports[name] = report.PodReport{Err: &report.Error{Fault: report.Unreachable}, Since: testNow.Add(-time.Hour)}
 		}
 		return g
 	}
@@ -45,9 +46,9 @@ func TestWhatTheReportsSayOfThePlan(t *testing.T) {
 	older.group, older.reports = groupOf(4, 4, 4), nil
 	crashed := settledWorld(t)
 	crashed.app, crashed.pods, crashed.reports = nil, []*corev1.Pod{runningPod(0, "1Gi", withAgent, died("Error", time.Second))}, nil
-	off := func(r *assignment.Report) {
-		r.Bounded = assignment.BoundedOff
-		r.Findings = []assignment.ReportedFinding{{Reason: "TableFormat", Message: "the setter of the application uses a table that is not block-based"}}
+	off := func(r *report.Report) {
+		r.Bounded = report.BoundedOff
+		r.Findings = []report.Finding{{Reason: "TableFormat", Message: "the setter of the application uses a table that is not block-based"}}
 	}
 	cases := map[string]struct {
 		given             given

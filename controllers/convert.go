@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/memplan"
 )
@@ -58,7 +59,7 @@ type podPlanning struct {
 type published struct {
 	limit, heap, expected int64
 	fits                  bool
-	options, properties   []string // lines of the files
+	file                  planfile.Plan // of which the mounted files are made
 	settings              []v1alpha1.Setting
 	lines                 []v1alpha1.Line
 	shortage              string // what is missing, largest first; empty when it fits
@@ -241,17 +242,12 @@ func publishedOf(plan memplan.Plan) published {
 		limit: int64(plan.Limit), heap: int64(plan.Heap), expected: int64(plan.Expected), fits: plan.Fits(),
 		warnings: plan.Warnings,
 	}
+	file, err := PlanFile(plan)
+	if err != nil {
+		result.warnings = append(slices.Clone(result.warnings), err.Error())
+	}
+	result.file = file
 	for _, config := range plan.Configs {
-		line := config.Name
-		switch config.Kind {
-		case memplan.JVMOption:
-			if config.Value != "" {
-				line += "=" + config.Value
-			}
-			result.options = append(result.options, line)
-		case memplan.Property:
-			result.properties = append(result.properties, config.Name+"="+config.Value)
-		}
 		result.settings = append(result.settings, v1alpha1.Setting{Name: config.Name, Value: config.Value, Source: sourceOf(config.From)})
 	}
 	for _, line := range plan.Lines {

@@ -71,12 +71,12 @@ func answerOf(obs *observation, lost losses, p *planning) (*Answer, error) {
 
 // startOf is what the operator would inject.
 func startOf(obs *observation, want *desired, files published) Start {
-	start := Start{Properties: files.properties}
+	start := Start{Plan: files.file}
 	if request := requestFor(obs, want.limit, files.expected); request > 0 {
 		start.Request = new(quantity(request))
 	}
-	if len(files.options) > 0 {
-		start.OptionsVariable, start.Options = string(optionsVariable(obs.app)), files.options
+	if len(files.file.Options) > 0 {
+		start.OptionsVariable = string(optionsVariable(obs.app))
 		start.OwnOptions = optionsText(obs, start.OptionsVariable)
 	}
 	_, set := obs.container.env["MALLOC_ARENA_MAX"]

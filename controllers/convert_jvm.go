@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/memplan"
 )
@@ -108,7 +109,7 @@ func publishedJVM(obs *observation) memplan.JVM {
 	if obs.planConfigMap == nil {
 		return memplan.JVM{}
 	}
-	jvm, err := memplan.ParseJVMFlags(strings.Fields(obs.planConfigMap.Data[v1alpha1.PlanOptionsKey]))
+	jvm, err := memplan.ParseJVMFlags(strings.Fields(obs.planConfigMap.Data[planfile.OptionsKey]))
 	if err != nil {
 		return memplan.JVM{}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/memplan"
@@ -28,7 +29,7 @@ func (o *observation) appSettings() map[string]string {
 	}
 	settings := map[string]string{}
 	for _, s := range c.Settings {
-		if s.By == assignment.SetByApp {
+		if s.By == report.SetByApp {
 			settings[s.Name] = s.Value
 		}
 	}
@@ -61,18 +62,18 @@ func applyReports(w *memplan.Workload, obs *observation) {
 	if measured := obs.measured.AverageRecord; measured != nil {
 		w.Records.Average = believed(w.Records.Average, measured, obs.measured.Age)
 	}
-	report := obs.reports.newest()
-	if report == nil {
+	reported := obs.reports.newest()
+	if reported == nil {
 		return
 	}
 	if obs.reports.usable {
 		w.TLS = memplan.Known(obs.reports.group.Group.TLS, memplan.Measured)
 	}
-	if c := obs.reports.client(report); c != nil && c.StateDir.Type != "" {
+	if c := obs.reports.client(reported); c != nil && c.StateDir.Type != "" {
 		w.StateDir.InMemory = c.StateDir.Type == "tmpfs" || c.StateDir.Type == "ramfs"
 	}
-	switch name := report.Allocator.Name; {
-	case name == "glibc" && report.Allocator.Arenas > 0:
+	switch name := reported.Allocator.Name; {
+	case name == "glibc" && reported.Allocator.Arenas > 0:
 		w.Allocator = memplan.Known(memplan.GlibcArenas, memplan.Measured)
 	case name == "jemalloc":
 		w.Allocator = memplan.Known(memplan.Jemalloc, memplan.Measured)
@@ -80,19 +81,19 @@ func applyReports(w *memplan.Workload, obs *observation) {
 		w.Allocator = memplan.Known(memplan.Musl, memplan.Measured)
 	}
 	if obs.app.Spec.Streams.OwnCaches != v1alpha1.OwnCachesReplace {
-		w.RocksDB.OwnCache, w.RocksDB.OwnCaches = ownCaches(report)
+		w.RocksDB.OwnCache, w.RocksDB.OwnCaches = ownCaches(reported)
 	}
 }
 
 // ownCaches is the capacity of the block caches that the application has kept: together where stores share them, else the largest, and
 // each store has one.
-func ownCaches(report *assignment.Report) (capacity memplan.Fact[memplan.Bytes], each bool) {
-	caches := report.RocksDB.OwnCaches
+func ownCaches(from *report.Report) (capacity memplan.Fact[memplan.Bytes], each bool) {
+	caches := from.RocksDB.OwnCaches
 	sum, largest := memplan.Bytes(0), memplan.Bytes(0)
 	for _, c := range caches {
 		sum, largest = sum.Add(memplan.Bytes(c.Capacity)), max(largest, memplan.Bytes(c.Capacity))
 	}
-	shared := slices.ContainsFunc(caches, func(c assignment.ReportedCache) bool { return c.Stores > 1 })
+	shared := slices.ContainsFunc(caches, func(c report.Cache) bool { return c.Stores > 1 })
 	switch {
 	case sum <= 0:
 		return memplan.Fact[memplan.Bytes]{}, false
@@ -105,19 +106,19 @@ func ownCaches(report *assignment.Report) (capacity memplan.Fact[memplan.Bytes],
 // reportedFlags are the flags with which the application sizes its JVM, in scripts and files that the pod template does not show. The
 // flags that the plan itself sets are left out: in a report nobody can tell whose they are.
 func (o *observation) reportedFlags() []string {
-	report := o.reports.newest()
-	if report == nil {
+	reported := o.reports.newest()
+	if reported == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(report.JVM.Flags), func(flag string) bool {
+	return slices.DeleteFunc(slices.Clone(reported.JVM.Flags), func(flag string) bool {
 		return strings.Contains(flag, "RAM") || strings.Contains(flag, "IgnoreUnrecognizedVMOptions")
 	})
 }
 
 // applyReportedJVM takes what was measured of the JVM.
 func applyReportedJVM(jvm *memplan.JVM, obs *observation) {
-	if report := obs.reports.newest(); report != nil && report.JVM.Version > 0 {
-		jvm.Version = memplan.Known(report.JVM.Version, memplan.Measured)
+	if reported := obs.reports.newest(); reported != nil && reported.JVM.Version > 0 {
+		jvm.Version = memplan.Known(reported.JVM.Version, memplan.Measured)
 	}
 	jvm.Metaspace = believed(jvm.Metaspace, obs.measured.Metaspace, obs.measured.Age)
 	jvm.CodeCache = believed(jvm.CodeCache, obs.measured.CodeCache, obs.measured.Age)
@@ -163,21 +164,21 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 	}
 	for i := range obs.pods {
 		p := &obs.pods[i]
-		report := obs.reports.of(p)
-		if report == nil || p.imageID != newest || !plausible(report, p) {
+		reported := obs.reports.of(p)
+		if reported == nil || p.imageID != newest || !plausible(reported, p) {
 			continue
 		}
-		raise(&measured.Metaspace, steps(report.JVM.Metaspace))
-		raise(&measured.CodeCache, steps(report.JVM.CodeCache))
-		if live := report.JVM.HeapLive; live > 0 {
-			raise(&measured.ApplicationHeap, steps(max(1, live-recordCache(report))))
+		raise(&measured.Metaspace, steps(reported.JVM.Metaspace))
+		raise(&measured.CodeCache, steps(reported.JVM.CodeCache))
+		if live := reported.JVM.HeapLive; live > 0 {
+			raise(&measured.ApplicationHeap, steps(max(1, live-recordCache(reported))))
 		}
-		for _, c := range report.Clients {
+		for _, c := range reported.Clients {
 			if size := c.Records.AverageSize; size > 0 && size <= maxRecord {
 				raise(&measured.AverageRecord, int64(1)<<bits.Len64(uint64(size-1))) // to a power of two
 			}
 		}
-		if obs.now.Sub(time.UnixMilli(report.Started)) >= warmAfter {
+		if obs.now.Sub(time.UnixMilli(reported.Started)) >= warmAfter {
 			measured.Age = v1alpha1.ProcessWarmedUp
 		}
 	}
@@ -185,9 +186,9 @@ func measuredOf(obs *observation) v1alpha1.MeasuredRegions {
 }
 
 // plausible tells whether the regions of a process fit into the limit of its pod. Whoever reports more is not believed.
-func plausible(report *assignment.Report, p *podFacts) bool {
+func plausible(reported *report.Report, p *podFacts) bool {
 	limit := p.effectiveLimit()
-	sum := memplan.Bytes(report.JVM.Metaspace).Add(memplan.Bytes(report.JVM.CodeCache)).Add(memplan.Bytes(report.JVM.HeapLive))
+	sum := memplan.Bytes(reported.JVM.Metaspace).Add(memplan.Bytes(reported.JVM.CodeCache)).Add(memplan.Bytes(reported.JVM.HeapLive))
 	return limit == nil || int64(sum) <= limit.Value()
 }
 
@@ -199,8 +200,8 @@ func (o *observation) newestImage() string {
 	image, started := "", int64(0)
 	for i := range o.pods {
 		p := &o.pods[i]
-		if report := o.reports.of(p); report != nil && report.Started > started && p.imageID != "" && len(p.imageID) <= maxImage {
-			image, started = p.imageID, report.Started
+		if reported := o.reports.of(p); reported != nil && reported.Started > started && p.imageID != "" && len(p.imageID) <= maxImage {
+			image, started = p.imageID, reported.Started
 		}
 	}
 	return image
@@ -221,11 +222,11 @@ func raise(quantityOf **resource.Quantity, bytes int64) {
 
 // recordCache is the capacity of the record caches of a process: what lives in them is planned for by itself. Each of their bytes takes
 // more than one on the heap, so what is left over is not too little once they are full.
-func recordCache(report *assignment.Report) int64 {
+func recordCache(reported *report.Report) int64 {
 	sum := memplan.Bytes(0)
-	for i := range report.Clients {
+	for i := range reported.Clients {
 		properties := map[string]string{}
-		for _, s := range report.Clients[i].Settings {
+		for _, s := range reported.Clients[i].Settings {
 			properties[s.Name] = s.Value
 		}
 		w := memplan.NewWorkload(memplan.Fact[memplan.Version]{})

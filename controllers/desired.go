@@ -5,16 +5,14 @@ package controllers
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -78,11 +76,11 @@ func decide(obs *observation, lost losses, p *planning) *desired {
 		}
 	}
 	if want.withdrawn == "" && settling(obs, lost) {
-		want.planData = withGeneration(obs.planConfigMap.Data)
+		want.planData = planfile.WithRevision(obs.planConfigMap.Data)
 	} else {
-		want.planData = withGeneration(planData(obs, p, newPods))
+		want.planData = planData(obs, p, newPods)
 	}
-	want.generation = want.planData[v1alpha1.PlanRevisionKey]
+	want.generation = want.planData[planfile.RevisionKey]
 	want.wantInjection(obs, walls)
 	want.chooseTouches(obs)
 	return want
@@ -188,7 +186,7 @@ func settling(obs *observation, lost losses) bool {
 	})
 }
 
-// planData computes what the mounted files say. They must be safe for the smallest limit that a pod which reads them has, or is about
+// planData computes the mounted files. They must be safe for the smallest limit that a pod which reads them has, or is about
 // to have: so a larger plan is published only after the kubelet has raised the limits, and a smaller one before new pods get less.
 func planData(obs *observation, p *planning, limit int64) map[string]string {
 	for i := range obs.pods {
@@ -198,40 +196,11 @@ func planData(obs *observation, p *planning, limit int64) map[string]string {
 	}
 	files := p.publish(limit)
 	if !files.fits && obs.planConfigMap != nil { // a pod with too little is being raised: nothing that is written now would help it
-		return obs.planConfigMap.Data
+		return planfile.WithRevision(obs.planConfigMap.Data)
 	}
-	properties := append([]string{fmt.Sprintf("limit.bytes=%d", files.limit), fmt.Sprintf("heap.bytes=%d", files.heap)}, files.properties...)
-	if obs.app.Spec.Streams.OwnCaches == v1alpha1.OwnCachesReplace {
-		properties = append(properties, "rocksdb.replace.caches=true")
-	}
-	return map[string]string{
-		v1alpha1.PlanOptionsKey: strings.Join(files.options, "\n") + "\n",
-		planPropertiesKey:       strings.Join(properties, "\n") + "\n",
-	}
-}
-
-// withGeneration adds the name of the content to the content, so that a process can say what it has read.
-func withGeneration(data map[string]string) map[string]string {
-	named := maps.Clone(data)
-	named[v1alpha1.PlanRevisionKey] = generationOf(data)
-	return named
-}
-
-// generationOf names the content of a plan: the same content has the same name, whoever computes it and whenever. The name itself does
-// not count.
-func generationOf(data map[string]string) string {
-	keys := make([]string, 0, len(data))
-	for key := range data {
-		if key != v1alpha1.PlanRevisionKey {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	hash := sha256.New()
-	for _, key := range keys {
-		hash.Write([]byte(key + "\x00" + data[key] + "\x00"))
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:16]
+	file := files.file
+	file.RocksDB.ReplaceCaches = obs.app.Spec.Streams.OwnCaches == v1alpha1.OwnCachesReplace
+	return file.Files()
 }
 
 // resizesWanted lists the pods whose need is above the limit that they have. Limits are only ever raised in place: a kubelet refuses

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -215,24 +216,6 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-func TestGenerationNamesTheContent(t *testing.T) {
-	one := map[string]string{"a": "1", "b": "2"}
-	for range 20 { // maps are walked in random order
-		if got := generationOf(map[string]string{"b": "2", "a": "1"}); got != generationOf(one) || len(got) != 16 {
-			t.Fatalf("the same content has the names %q and %q", got, generationOf(one))
-		}
-	}
-	others := []map[string]string{{"a": "1"}, {"a": "2", "b": "1"}, {"a": "1", "b": "2", "c": ""}, {"ab": "12"}, {}}
-	seen := map[string]bool{generationOf(one): true}
-	for _, other := range others {
-		if name := generationOf(other); seen[name] {
-			t.Errorf("%v has the name of other content", other)
-		} else {
-			seen[name] = true
-		}
-	}
-}
-
 func TestASecondPassWantsNothingElse(t *testing.T) {
 	for name, g := range map[string]given{
 		"with a group": {group: groupOf(4, 4, 4)}, "with a heavy pod": {group: groupOf(10, 1, 1)}, "with no source": {},
@@ -255,7 +238,7 @@ func TestASecondPassWantsNothingElse(t *testing.T) {
 func TestWithoutAnySourceThePlanFollowsTheTemplate(t *testing.T) {
 	g := after(t, given{app: streamApp()})
 	g.workload, g.pods = statefulSet(3, podTemplate("2Gi")), runningPodsOf(3, "2Gi")
-	options := passOf(t, g).want.planData[v1alpha1.PlanOptionsKey]
+	options := passOf(t, g).want.planData[planfile.OptionsKey]
 	if want := fmt.Sprintf("-XX:MaxRAM=%d\n", 2048*mib); !strings.Contains(options, want) {
 		t.Errorf("the plan is %q, want one for the new limit: %q", options, want)
 	}
@@ -270,7 +253,7 @@ func TestPublishedForTheSmallest(t *testing.T) {
 		return all
 	}
 	maxRAM := func(g given) string {
-		options := passOf(t, g).want.planData[v1alpha1.PlanOptionsKey]
+		options := passOf(t, g).want.planData[planfile.OptionsKey]
 		_, rest, _ := strings.Cut(options, "-XX:MaxRAM=")
 		value, _, _ := strings.Cut(rest, "\n")
 		return value

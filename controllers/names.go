@@ -29,9 +29,6 @@ const (
 	// annotationWithdrawn on a PodInjection is the limit that had to be withdrawn, since pods could not be created or placed
 	// with it, the template limit that it was for, and when: LIMIT for FORLIMIT since TIME, in bytes and RFC 3339.
 	annotationWithdrawn = "streamweir.dev/memory-withdrawn"
-
-	// planPropertiesKey is the key of the plan ConfigMap that holds what is read inside the JVM, in the first schema.
-	planPropertiesKey = "plan.v1.properties"
 )
 
 // agentConfigMapName is the ConfigMap that holds a jar for a StreamApp. The name tells the content: another jar has another.

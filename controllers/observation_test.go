@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -36,7 +37,7 @@ type given struct {
 	injection *v1alpha1.PodInjection
 	// agent: new pods are to get the agent. reports are what is known of the pods' own agents, by the pod's name.
 	agent   bool
-	reports map[string]assignment.PodReport
+	reports map[string]report.PodReport
 	known   []assignment.Subtopology
 }
 
@@ -89,9 +90,9 @@ func observed(t *testing.T, g given) *observation {
 	}
 	if g.agent {
 		obs.agentName = testAgentMap
-		latest := map[string]assignment.PodReport{}
-		for name, report := range g.reports {
-			latest[name+"-uid"] = report
+		latest := map[string]report.PodReport{}
+		for name, reported := range g.reports {
+			latest[name+"-uid"] = reported
 		}
 		obs.takeReports(latest, func(string) []assignment.Subtopology { return g.known })
 	}

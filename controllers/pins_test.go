@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/memplan"
@@ -55,7 +57,7 @@ func pinnedWorld(seed uint64) given {
 	g.nodes = []*corev1.Node{node("node-1", corev1.ConditionStatus(c.pick("True", "True", "Unknown", "False")))}
 	g.agent = c.oneIn(2)
 	if g.agent {
-		g.reports = map[string]assignment.PodReport{}
+		g.reports = map[string]report.PodReport{}
 	}
 	var tasks []int
 	first := 0
@@ -157,23 +159,23 @@ func pinnedPod(c chance, g *given, ordinal, first, tasks int) {
 	}
 }
 
-func pinnedReport(c chance) change[assignment.Report] {
-	return func(r *assignment.Report) {
+func pinnedReport(c chance) change[report.Report] {
+	return func(r *report.Report) {
 		switch c.IntN(6) {
 		case 0:
-			r.Bounded = assignment.BoundedPending
+			r.Bounded = report.BoundedPending
 		case 1:
-			r.Bounded = assignment.BoundedOff
+			r.Bounded = report.BoundedOff
 		case 2:
-			r.RocksDB.OwnCaches = []assignment.ReportedCache{{Capacity: 64 << 20, Stores: 2}}
+			r.RocksDB.OwnCaches = []report.Cache{{Capacity: 64 << 20, Stores: 2}}
 		}
 		if c.oneIn(3) {
 			r.JVM.Metaspace, r.JVM.CodeCache, r.JVM.HeapLive = int64(40+c.IntN(120))<<20, int64(20+c.IntN(120))<<20, int64(20+c.IntN(120))<<20
 			r.Started = testNow.Add(-2 * time.Hour).UnixMilli()
 		}
 		if c.oneIn(4) {
-			r.Clients[0].Settings = []assignment.ReportedSetting{
-				{Name: "num.standby.replicas", Value: "1", By: assignment.SetByApp}, {Name: "buffer.memory", Value: "8388608", By: assignment.SetByApp},
+			r.Clients[0].Settings = []report.Setting{
+				{Name: "num.standby.replicas", Value: "1", By: report.SetByApp}, {Name: "buffer.memory", Value: "8388608", By: report.SetByApp},
 			}
 		}
 		if c.oneIn(4) {
@@ -253,8 +255,8 @@ func pinnedNumbers(p pass) string {
 	line("limit %d capped %t injectable %t frozen %t withdrawn %t", p.want.limit, p.want.capped != "", !p.want.blocked.found(), p.want.held.found(), p.want.withdrawn != "")
 	t := p.want.typical
 	line("representative: limit %d heap %d expected %d fits %t lines %d settings %d", t.limit, t.heap, t.expected, t.fits, len(t.lines), len(t.settings))
-	line("options %q", p.want.planData[v1alpha1.PlanOptionsKey])
-	line("properties %q", p.want.planData[planPropertiesKey])
+	line("options %q", p.want.planData[planfile.OptionsKey])
+	line("properties %q", p.want.planData[planfile.PropertiesKey])
 	if i := p.want.injection; i != nil {
 		m := i.Memory
 		line("injection: limit %v for %v image %q request %v agent %q excluded %v own options %t", m.Limit, m.ForLimit, m.ForImage, m.Request, i.AgentConfigMap,
@@ -310,15 +312,15 @@ func TestPinnedPrecedence(t *testing.T) {
 func precedenceWorld(spec, configs, reports, described bool, protocol assignment.Protocol) given {
 	g := given{workload: statefulSet(3, podTemplate("1Gi")), pods: runningPodsOf(3, "1Gi")}
 	if reports {
-		g = reported(func(r *assignment.Report) {
+		g = reported(func(r *report.Report) {
 			client := &r.Clients[0]
-			client.Settings = []assignment.ReportedSetting{
-				{Name: "max.warmup.replicas", Value: "6", By: assignment.SetByApp}, {Name: "max.poll.records", Value: "700", By: assignment.SetByPlan},
-				{Name: "buffer.memory", Value: "9437184", By: assignment.SetByApp},
+			client.Settings = []report.Setting{
+				{Name: "max.warmup.replicas", Value: "6", By: report.SetByApp}, {Name: "max.poll.records", Value: "700", By: report.SetByPlan},
+				{Name: "buffer.memory", Value: "9437184", By: report.SetByApp},
 			}
 			client.Brokers, client.StateDir.Type, client.Records.AverageSize = 5, "tmpfs", 300
 			r.JVM.Metaspace, r.JVM.CodeCache, r.JVM.HeapLive = 150<<20, 130<<20, 100<<20
-			r.Allocator = assignment.ReportedAllocator{Name: "jemalloc"}
+			r.Allocator = report.Allocator{Name: "jemalloc"}
 			if described {
 				client.Topology = "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [in, more])\n      --> KSTREAM-AGGREGATE-0000000001\n" +
 					"    Processor: KSTREAM-AGGREGATE-0000000001 (stores: [totals])\n      --> none\n      <-- s\n"

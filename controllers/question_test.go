@@ -137,8 +137,8 @@ func TestABoundedProcessNeedsLess(t *testing.T) {
 	if bounded.RequiredLimit.Cmp(*shipped.RequiredLimit) >= 0 {
 		t.Errorf("bounded %s, as shipped %s", bounded.RequiredLimit, shipped.RequiredLimit)
 	}
-	if !strings.Contains(strings.Join(bounded.Start.Properties, "\n"), "rocksdb.cache.bytes=") {
-		t.Errorf("properties %q, want the size of the shared cache", bounded.Start.Properties)
+	if bounded.Start.Plan.RocksDB.Cache <= 0 {
+		t.Errorf("plan %+v, want the size of the shared cache", bounded.Start.Plan)
 	}
 }
 

@@ -13,18 +13,19 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/assignment"
 )
 
-// Reports is what the reconciler asks of the agents in the pods; [assignment.Reports] is the real one.
+// Reports is what the reconciler asks of the agents in the pods; [reportclient.Client] is the real one.
 type Reports interface {
 	// Track makes the pods those of a key be asked, and their changes be told under it.
-	Track(key string, pods []assignment.PodEndpoint)
+	Track(key string, pods []reportclient.Endpoint)
 	// Forget ends what Track began.
 	Forget(key string)
 	// Latest gives what is known of the pods of a key, by UID.
-	Latest(key string) map[string]assignment.PodReport
+	Latest(key string) map[string]report.PodReport
 	// Changes sends the keys in whose pods something has changed.
 	Changes() <-chan string
 }
@@ -32,18 +33,18 @@ type Reports interface {
 // reportFacts is what a pass knows from the agents in the pods.
 type reportFacts struct {
 	// pods are the answers, by the pod's UID. A report from before the container's last start is left out of them.
-	pods map[string]assignment.PodReport
+	pods map[string]report.PodReport
 	// group is what all reports together say of the application. It is usable if every pod that works has reported.
 	group  assignment.ReportedGroup
 	usable bool
 }
 
 // of gives the report of a pod, nil if there is none.
-func (f *reportFacts) of(pod *podFacts) *assignment.Report { return f.pods[string(pod.uid)].Report }
+func (f *reportFacts) of(pod *podFacts) *report.Report { return f.pods[string(pod.uid)].Report }
 
 // newest gives the report of the process that was started last: it has the newest configuration. Nil if there is none.
-func (f *reportFacts) newest() *assignment.Report {
-	var newest *assignment.Report
+func (f *reportFacts) newest() *report.Report {
+	var newest *report.Report
 	for _, uid := range sortedKeys(f.pods) {
 		if r := f.pods[uid].Report; r != nil && (newest == nil || r.Started > newest.Started) {
 			newest = r
@@ -53,15 +54,15 @@ func (f *reportFacts) newest() *assignment.Report {
 }
 
 // client gives the application's client in a report, nil if it has none.
-func (f *reportFacts) client(report *assignment.Report) *assignment.ReportedClient {
-	if report == nil {
+func (f *reportFacts) client(from *report.Report) *report.Client {
+	if from == nil {
 		return nil
 	}
-	i := slices.IndexFunc(report.Clients, func(c assignment.ReportedClient) bool { return c.ApplicationID == f.group.Group.ApplicationID })
+	i := slices.IndexFunc(from.Clients, func(c report.Client) bool { return c.ApplicationID == f.group.Group.ApplicationID })
 	if i < 0 {
 		return nil
 	}
-	return &report.Clients[i]
+	return &from.Clients[i]
 }
 
 // knownTopologies remembers the subtopologies of each application as they were last seen in full, so that one does not seem smaller while
@@ -119,16 +120,16 @@ func (r *StreamAppReconciler) observeReports(obs *observation) {
 }
 
 // agentEndpoints are the pods that can be asked for a report.
-func agentEndpoints(pods []podFacts) []assignment.PodEndpoint {
-	var endpoints []assignment.PodEndpoint
+func agentEndpoints(pods []podFacts) []reportclient.Endpoint {
+	var endpoints []reportclient.Endpoint
 	for i := range pods {
 		p := &pods[i]
 		if p.agent == "" || !p.running() {
 			continue
 		}
-		endpoint := assignment.PodEndpoint{Name: p.name, UID: string(p.uid), Since: p.started}
+		endpoint := reportclient.Endpoint{Name: p.name, UID: string(p.uid), Since: p.started}
 		if len(p.addresses) > 0 {
-			endpoint.Address = net.JoinHostPort(p.addresses[0], strconv.Itoa(v1alpha1.AgentPort))
+			endpoint.Address = net.JoinHostPort(p.addresses[0], strconv.Itoa(report.Port))
 		}
 		endpoints = append(endpoints, endpoint)
 	}
@@ -136,10 +137,10 @@ func agentEndpoints(pods []podFacts) []assignment.PodEndpoint {
 }
 
 // takeReports takes the pods' answers. known gives the subtopologies of a topology as they were last seen in full.
-func (o *observation) takeReports(latest map[string]assignment.PodReport, known func(text string) []assignment.Subtopology) {
-	o.reports.pods = map[string]assignment.PodReport{}
+func (o *observation) takeReports(latest map[string]report.PodReport, known func(text string) []assignment.Subtopology) {
+	o.reports.pods = map[string]report.PodReport{}
 	o.suspectSilent(latest)
-	var answers []assignment.PodReport
+	var answers []report.PodReport
 	for i := range o.pods {
 		p := &o.pods[i]
 		if !p.running() {
@@ -177,8 +178,8 @@ func (o *observation) asManyAsKnown(subtopologies []assignment.Subtopology) bool
 const clockSlack = 2 * time.Second
 
 // reportedBefore tells whether a report is from a process that ran before the container was started.
-func reportedBefore(report *assignment.Report, started time.Time) bool {
-	return time.UnixMilli(report.Started).Before(started.Add(-clockSlack))
+func reportedBefore(reported *report.Report, started time.Time) bool {
+	return time.UnixMilli(reported.Started).Before(started.Add(-clockSlack))
 }
 
 // onlyStartingMissing tells whether the pods that have not reported are only those that have just been started.
@@ -191,7 +192,7 @@ func (o *observation) onlyStartingMissing() bool {
 
 // suspectSilent counts pods as lost whose connection is dead, which is known half a minute before Kubernetes knows of their node; as long
 // as they are no more than the plan in force covers. More at once is likelier to be the operator's own network.
-func (o *observation) suspectSilent(latest map[string]assignment.PodReport) {
+func (o *observation) suspectSilent(latest map[string]report.PodReport) {
 	var silent []*podFacts
 	perNode, running := map[string]int{}, 0
 	for i := range o.pods {
@@ -262,7 +263,7 @@ func mergeGroups(group, fromKafka *assignment.Group) {
 }
 
 // unreported gives the pods that carry an agent and should have reported by now, with the reason of the first, by name.
-func (o *observation) unreported() (pods []string, why *assignment.ReportError) {
+func (o *observation) unreported() (pods []string, why *report.Error) {
 	for i := range o.pods {
 		p := &o.pods[i]
 		answer, asked := o.reports.pods[string(p.uid)]
@@ -278,8 +279,8 @@ func (o *observation) unreported() (pods []string, why *assignment.ReportError) 
 }
 
 // told says whether a pod has answered, though not with a report that can be used: waiting would not help.
-func told(err *assignment.ReportError) bool {
-	return err != nil && err.Fault != assignment.ReportUnreachable
+func told(err *report.Error) bool {
+	return err != nil && err.Fault != report.Unreachable
 }
 
 func sortedKeys[V any](m map[string]V) []string {

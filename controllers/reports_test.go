@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/memplan"
@@ -39,29 +41,29 @@ func ofImage(name, digest string) change[corev1.Pod] {
 }
 
 // reportWith is a report of a bounded process with so many tasks, from a partition on.
-func reportWith(first, tasks int, changes ...change[assignment.Report]) assignment.PodReport {
-	thread := assignment.ReportedThread{Name: "orders-StreamThread-1"}
+func reportWith(first, tasks int, changes ...change[report.Report]) report.PodReport {
+	thread := report.Thread{Name: "orders-StreamThread-1"}
 	for i := range tasks {
-		thread.Tasks = append(thread.Tasks, assignment.ReportedTask{
-			ID: fmt.Sprintf("0_%d", first+i), Role: assignment.RoleActive, Stores: []assignment.ReportedStore{{Name: "totals", Scope: "rocksdb-state"}},
+		thread.Tasks = append(thread.Tasks, report.Task{
+			ID: fmt.Sprintf("0_%d", first+i), Role: report.RoleActive, Stores: []report.Store{{Name: "totals", Scope: "rocksdb-state"}},
 		})
 	}
-	report := build(assignment.Report{
-		Schema: assignment.ReportSchema, Started: testNow.Add(-59 * time.Minute).UnixMilli(), Bounded: assignment.BoundedInForce,
-		Plan: assignment.ReportedPlan{OnDisk: "first", InForce: "first"},
-		Clients: []assignment.ReportedClient{{
-			ApplicationID: testApp, ClientID: testApp, Version: "4.4.0", State: "RUNNING", Brokers: 3, Threads: []assignment.ReportedThread{thread},
+	reported := build(report.Report{
+		Schema: report.Schema, Started: testNow.Add(-59 * time.Minute).UnixMilli(), Bounded: report.BoundedActive,
+		Plan: report.Plan{OnDisk: "first", Active: "first"},
+		Clients: []report.Client{{
+			ApplicationID: testApp, ClientID: testApp, Version: "4.4.0", State: "RUNNING", Brokers: 3, Threads: []report.Thread{thread},
 		}},
-		JVM: assignment.ReportedJVM{Version: 21},
+		JVM: report.JVM{Version: 21},
 	}, changes)
-	return assignment.PodReport{Report: report, At: testNow}
+	return report.PodReport{Report: reported, At: testNow}
 }
 
 // reported is a world whose three pods have four tasks each, and say so.
-func reported(changes ...change[assignment.Report]) given {
+func reported(changes ...change[report.Report]) given {
 	return given{
 		agent: true, workload: statefulSet(3, podTemplate("1Gi")), pods: runningPodsOf(3, "1Gi", withAgent),
-		reports: map[string]assignment.PodReport{
+		reports: map[string]report.PodReport{
 			"orders-0": reportWith(0, 4, changes...), "orders-1": reportWith(4, 4, changes...), "orders-2": reportWith(8, 4, changes...),
 		},
 	}
@@ -90,12 +92,12 @@ func TestTheReportsAloneTellWhoRunsWhat(t *testing.T) {
 }
 
 func TestTheNeedOfABoundedApplicationIsFarBelowThatOfOneAsShipped(t *testing.T) {
-	bounded, pending := passOf(t, reported()), passOf(t, reported(func(r *assignment.Report) { r.Bounded = assignment.BoundedPending }))
+	bounded, pending := passOf(t, reported()), passOf(t, reported(func(r *report.Report) { r.Bounded = report.BoundedPending }))
 	if bounded.planned.need >= pending.planned.need {
 		t.Errorf("bounded it needs %s, as shipped %s", humanBytes(bounded.planned.need), humanBytes(pending.planned.need))
 	}
 	for what, p := range map[string]pass{"bounded": bounded, "as shipped": pending} {
-		if got := p.want.planData[planPropertiesKey]; !strings.Contains(got, "rocksdb.cache.bytes=") {
+		if got := p.want.planData[planfile.PropertiesKey]; !strings.Contains(got, "rocksdb.cache.bytes=") {
 			t.Errorf("%s: the plan has no bounds:\n%s", what, got)
 		}
 	}
@@ -109,7 +111,7 @@ func TestTheNeedOfABoundedApplicationIsFarBelowThatOfOneAsShipped(t *testing.T) 
 
 // TestAShortageAsShippedDoesNotKeepTheFirstPodFromBeingBounded: nothing could ever be proven otherwise.
 func TestAShortageAsShippedDoesNotKeepTheFirstPodFromBeingBounded(t *testing.T) {
-	g := reported(func(r *assignment.Report) { r.Bounded = assignment.BoundedPending })
+	g := reported(func(r *report.Report) { r.Bounded = report.BoundedPending })
 	g.app = streamApp(limitsBetween("512Mi", "1Gi"))
 	p := passOf(t, g)
 	if p.planned.needNow <= 1<<30 {
@@ -126,19 +128,19 @@ func TestAShortageAsShippedDoesNotKeepTheFirstPodFromBeingBounded(t *testing.T) 
 }
 
 func TestWhatThePlanHasSetIsNotTheApplicationsOwn(t *testing.T) {
-	by := func(who assignment.SettingBy) change[assignment.Report] {
-		return func(r *assignment.Report) {
-			r.Clients[0].Settings = []assignment.ReportedSetting{{Name: "producer.buffer.memory", Value: "4194304", By: who}}
+	by := func(who report.SettingBy) change[report.Report] {
+		return func(r *report.Report) {
+			r.Clients[0].Settings = []report.Setting{{Name: "producer.buffer.memory", Value: "4194304", By: who}}
 		}
 	}
-	own, plans := passOf(t, reported(by(assignment.SetByApp))), passOf(t, reported(by(assignment.SetByPlan)))
+	own, plans := passOf(t, reported(by(report.SetByApp))), passOf(t, reported(by(report.SetByPlan)))
 	wantNoDiff(t, "set by the application", memplan.Known(4*memplan.MiB, memplan.App), own.planned.workload.Clients.Producer.BufferMemory)
 	wantNoDiff(t, "set by the plan", memplan.Known(32*memplan.MiB, memplan.Default), plans.planned.workload.Clients.Producer.BufferMemory)
 }
 
 func TestTheSpecGivesWayToTheReports(t *testing.T) {
-	g := reported(func(r *assignment.Report) {
-		r.Clients[0].Settings = []assignment.ReportedSetting{{Name: "processing.guarantee", Value: "exactly_once_v2", By: assignment.SetByApp}}
+	g := reported(func(r *report.Report) {
+		r.Clients[0].Settings = []report.Setting{{Name: "processing.guarantee", Value: "exactly_once_v2", By: report.SetByApp}}
 	})
 	g.app = streamApp(limitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) {
 		app.Spec.Streams = v1alpha1.StreamsSpec{
@@ -200,9 +202,9 @@ func TestReportsOfSomePodsAreNotTheWholeApplication(t *testing.T) {
 
 // TestThePodsKnowBestAndTheBrokersKnowTheRest: tasks and open stores from the pods, retention from the changelog topics.
 func TestThePodsKnowBestAndTheBrokersKnowTheRest(t *testing.T) {
-	g := reported(func(r *assignment.Report) {
+	g := reported(func(r *report.Report) {
 		for i := range r.Clients[0].Threads[0].Tasks {
-			r.Clients[0].Threads[0].Tasks[i].Stores = []assignment.ReportedStore{{Name: "totals", Scope: "rocksdb-window-state"}}
+			r.Clients[0].Threads[0].Tasks[i].Stores = []report.Store{{Name: "totals", Scope: "rocksdb-window-state"}}
 		}
 	})
 	g.group = groupOf(6, 6)
@@ -220,7 +222,7 @@ func TestThePodsKnowBestAndTheBrokersKnowTheRest(t *testing.T) {
 func TestAStoreOnTheHeapIsSeenWhereTheTopologyDoesNotTell(t *testing.T) {
 	text := "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [in])\n      --> KSTREAM-AGGREGATE-0000000001\n" +
 		"    Processor: KSTREAM-AGGREGATE-0000000001 (stores: [totals])\n      --> none\n      <-- s\n"
-	p := passOf(t, reported(func(r *assignment.Report) {
+	p := passOf(t, reported(func(r *report.Report) {
 		r.Clients[0].Topology = text
 		for i := range r.Clients[0].Threads[0].Tasks {
 			r.Clients[0].Threads[0].Tasks[i].Stores[0].Scope = "in-memory-state"
@@ -289,7 +291,7 @@ func withLosses(g given, losses int32) given {
 
 func TestTouchesAreRepeatedUntilThePlanIsSeen(t *testing.T) {
 	g := after(t, reported())
-	generation := g.plan.Data[v1alpha1.PlanRevisionKey]
+	generation := g.plan.Data[planfile.RevisionKey]
 	told := func(count int, ago time.Duration) change[corev1.Pod] {
 		return func(p *corev1.Pod) {
 			p.Annotations[v1alpha1.PublishedAnnotation] = generation
@@ -319,7 +321,7 @@ func TestTouchesAreRepeatedUntilThePlanIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := g
 			g.pods = runningPodsOf(3, "1Gi", withAgent, c.pod)
-			g.reports = reported(func(r *assignment.Report) { r.Plan.OnDisk = c.onDisk }).reports
+			g.reports = reported(func(r *report.Report) { r.Plan.OnDisk = c.onDisk }).reports
 			p := passOf(t, g)
 			got := result{Touch: slices.Contains(p.want.touches, "orders-0"), Unseen: slices.Contains(p.want.unseen, "orders-0")}
 			if got.Touch {
@@ -339,8 +341,8 @@ func TestTouchesAreRepeatedUntilThePlanIsSeen(t *testing.T) {
 }
 
 func TestMeasuredRegions(t *testing.T) {
-	figures := func(metaspace, codeCache, live int64, ago time.Duration) change[assignment.Report] {
-		return func(r *assignment.Report) {
+	figures := func(metaspace, codeCache, live int64, ago time.Duration) change[report.Report] {
+		return func(r *report.Report) {
 			r.JVM.Metaspace, r.JVM.CodeCache, r.JVM.HeapLive = metaspace*mib, codeCache*mib, live*mib
 			r.Started = testNow.Add(-ago).UnixMilli()
 		}
@@ -354,10 +356,10 @@ func TestMeasuredRegions(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		changes change[assignment.Report]
+		changes change[report.Report]
 		want    []string
 	}{
-		"nothing was measured":                   {func(*assignment.Report) {}, []string{"120 MiB assumed", "100 MiB assumed", "48 MiB assumed"}},
+		"nothing was measured":                   {func(*report.Report) {}, []string{"120 MiB assumed", "100 MiB assumed", "48 MiB assumed"}},
 		"less than assumed, but it is young":     {figures(50, 30, 20, time.Minute), []string{"120 MiB assumed", "100 MiB assumed", "48 MiB assumed"}},
 		"more than assumed counts at once":       {figures(130, 120, 100, time.Minute), []string{"136 MiB measured", "120 MiB measured", "96 MiB measured"}},
 		"less than assumed, with a part to grow": {figures(50, 30, 20, 2*time.Hour), []string{"70 MiB measured", "40 MiB measured", "20 MiB measured"}},
@@ -387,7 +389,7 @@ func TestMeasuredRegions(t *testing.T) {
 
 func TestOtherClientsOfTheSameProcessesAreCounted(t *testing.T) {
 	alone := passOf(t, reported())
-	g := reported(func(r *assignment.Report) {
+	g := reported(func(r *report.Report) {
 		other := r.Clients[0]
 		other.ApplicationID, other.ClientID = "payments", "payments"
 		r.Clients = append(r.Clients, other)
@@ -401,9 +403,9 @@ func TestOtherClientsOfTheSameProcessesAreCounted(t *testing.T) {
 
 // TestATaskThatCannotBeStaysWithinTheUsersOwnWalls: a pod that lies about its tasks gets no more than maxLimit, at once and without harm.
 func TestATaskThatCannotBeStaysWithinTheUsersOwnWalls(t *testing.T) {
-	p := passOf(t, reported(func(r *assignment.Report) {
+	p := passOf(t, reported(func(r *report.Report) {
 		thread := &r.Clients[0].Threads[0]
-		thread.Tasks = append(thread.Tasks, assignment.ReportedTask{ID: "0_99999", Role: assignment.RoleActive})
+		thread.Tasks = append(thread.Tasks, report.Task{ID: "0_99999", Role: report.RoleActive})
 	}))
 	if p.want.limit > 4<<30 {
 		t.Errorf("the limit is %s, above maxLimit", humanBytes(p.want.limit))

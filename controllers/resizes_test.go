@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -269,7 +270,7 @@ func TestWithdrawnMemoryTakesThePlanAlong(t *testing.T) {
 	if want.withdrawn == "" || want.injection.Memory.Limit != nil {
 		t.Fatalf("withdrawn = %q, memory %+v; want the memory withdrawn", want.withdrawn, want.injection.Memory)
 	}
-	if options := want.planData[v1alpha1.PlanOptionsKey]; !strings.Contains(options, "-XX:MaxRAM=1073741824\n") {
+	if options := want.planData[planfile.OptionsKey]; !strings.Contains(options, "-XX:MaxRAM=1073741824\n") {
 		t.Errorf("the plan is\n%s\nwant one for the template's limit", options)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // statusOf computes the status afresh. Of the old one only the times at which conditions turned are kept.
@@ -147,19 +148,19 @@ func podStatus(obs *observation, pod *podFacts, p *planning, done *applied) (ent
 // reportedStatus adds what the pod itself says of the plan, and tells whether it is what the typical pod says: bounded, by the plan that is
 // published.
 func reportedStatus(obs *observation, pod *podFacts, want *desired, entry *v1alpha1.PodStatus) bool {
-	report := obs.reports.of(pod)
-	if report == nil {
+	reported := obs.reports.of(pod)
+	if reported == nil {
 		return pod.agent == "" || obs.reports.pods[string(pod.uid)].Err == nil
 	}
-	entry.Bounded = v1alpha1.Boundedness(report.Bounded)
+	entry.Bounded = v1alpha1.Boundedness(reported.Bounded)
 	published := want.generation
 	if published == "" && obs.planConfigMap != nil {
-		published = generationOf(obs.planConfigMap.Data)
+		published = planfile.Revision(obs.planConfigMap.Data)
 	}
-	if inForce := report.Plan.InForce; inForce != published && inForce != "" {
+	if inForce := reported.Plan.Active; inForce != published && inForce != "" {
 		entry.PlanRevision = shorten(inForce, maxGeneration)
 	}
-	return report.Bounded == assignment.BoundedInForce && entry.PlanRevision == ""
+	return reported.Bounded == report.BoundedActive && entry.PlanRevision == ""
 }
 
 // maxGeneration is the longest name of a plan that the status takes.

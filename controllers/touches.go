@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // A plan counts as published for a pod when its report names the generation on disk; a pod that cannot report is told once.
@@ -73,8 +73,8 @@ func (want *desired) chooseTouches(obs *observation) {
 			want.touches = append(want.touches, pod.name)
 			continue
 		}
-		report := obs.reports.of(pod)
-		if report == nil || sees(report, want.generation) || pod.suspected {
+		reported := obs.reports.of(pod)
+		if reported == nil || sees(reported, want.generation) || pod.suspected {
 			continue
 		}
 		since := pod.touched.at
@@ -92,4 +92,4 @@ func (want *desired) chooseTouches(obs *observation) {
 }
 
 // sees tells whether the plan is on the pod's disk.
-func sees(report *assignment.Report, generation string) bool { return report.Plan.OnDisk == generation }
+func sees(reported *report.Report, generation string) bool { return reported.Plan.OnDisk == generation }

@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // Never trusted before proven: until a pod of an image has reported that its stores are bounded, the image counts as Kafka Streams ships
@@ -71,9 +71,9 @@ func (o *observation) seenOf(p *podFacts) v1alpha1.ImageState {
 }
 
 // boundedIn tells whether a process is bounded: one cache for its stores is in force, and those of the application's own have a size.
-func boundedIn(report *assignment.Report) bool {
-	return report.Bounded == assignment.BoundedInForce &&
-		!slices.ContainsFunc(report.RocksDB.OwnCaches, func(c assignment.ReportedCache) bool { return c.Capacity <= 0 })
+func boundedIn(from *report.Report) bool {
+	return from.Bounded == report.BoundedActive &&
+		!slices.ContainsFunc(from.RocksDB.OwnCaches, func(c report.Cache) bool { return c.Capacity <= 0 })
 }
 
 // stateOf is what is known of an image by its digest; "" for nothing.
@@ -121,8 +121,8 @@ func (o *observation) proven() bool {
 		}
 	}
 	return !slices.ContainsFunc(o.pods, func(p podFacts) bool {
-		report := o.reports.of(&p)
-		return p.image == o.container.image && report != nil && report.Bounded != assignment.BoundedPending && !boundedIn(report)
+		reported := o.reports.of(&p)
+		return p.image == o.container.image && reported != nil && reported.Bounded != report.BoundedPending && !boundedIn(reported)
 	})
 }
 
@@ -131,8 +131,8 @@ func (o *observation) boundedPod(p *podFacts) bool {
 	if p.agent == "" {
 		return false
 	}
-	if report := o.reports.of(p); report != nil && report.Bounded != assignment.BoundedPending {
-		return boundedIn(report)
+	if reported := o.reports.of(p); reported != nil && reported.Bounded != report.BoundedPending {
+		return boundedIn(reported)
 	}
 	return o.stateOf(p.imageID) == v1alpha1.ImageProven
 }

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // died gives the application's container an end that lies behind it; it is down now.
@@ -42,33 +42,33 @@ func TestWhatAPodTellsOfItsImage(t *testing.T) {
 		}}
 	}
 	without := func(p *corev1.Pod) { p.Spec.Volumes = nil }
-	bounded := func(state assignment.Boundedness, caches ...int64) assignment.PodReport {
-		return reportWith(0, 4, func(r *assignment.Report) {
+	bounded := func(state report.Boundedness, caches ...int64) report.PodReport {
+		return reportWith(0, 4, func(r *report.Report) {
 			r.Bounded, r.Started = state, testNow.UnixMilli()
 			for _, capacity := range caches {
-				r.RocksDB.OwnCaches = append(r.RocksDB.OwnCaches, assignment.ReportedCache{Capacity: capacity, Stores: 1})
+				r.RocksDB.OwnCaches = append(r.RocksDB.OwnCaches, report.Cache{Capacity: capacity, Stores: 1})
 			}
 		})
 	}
-	none := assignment.PodReport{}
-	fault := func(fault assignment.ReportFault) assignment.PodReport {
-		return assignment.PodReport{Err: &assignment.ReportError{Fault: fault}, Since: testNow}
+	none := report.PodReport{}
+	fault := func(fault report.Fault) report.PodReport {
+		return report.PodReport{Err: &report.Error{Fault: fault}, Since: testNow}
 	}
 	cases := map[string]struct {
-		pod    change[corev1.Pod]
-		report assignment.PodReport
-		want   v1alpha1.ImageState
+		pod      change[corev1.Pod]
+		reported report.PodReport
+		want     v1alpha1.ImageState
 	}{
-		"it says that it is bounded":                         {young, bounded(assignment.BoundedInForce), v1alpha1.ImageProven},
-		"bounded, beside a cache of its own of a known size": {young, bounded(assignment.BoundedInForce, 1<<20), v1alpha1.ImageProven},
-		"a cache of its own of unknown size bounds nothing":  {young, bounded(assignment.BoundedInForce, 0), v1alpha1.ImageStarted},
-		"no store is open yet":                               {young, bounded(assignment.BoundedPending), v1alpha1.ImageStarted},
-		"it could not be bounded":                            {young, bounded(assignment.BoundedOff), v1alpha1.ImageStarted},
-		"it answers in another version":                      {young, fault(assignment.ReportSchemaUnknown), v1alpha1.ImageStarted},
-		"it cannot be reached yet":                           {young, fault(assignment.ReportUnreachable), ""},
-		"it cannot be reached, but has run for an hour":      {func(*corev1.Pod) {}, fault(assignment.ReportUnreachable), v1alpha1.ImageStarted},
+		"it says that it is bounded":                         {young, bounded(report.BoundedActive), v1alpha1.ImageProven},
+		"bounded, beside a cache of its own of a known size": {young, bounded(report.BoundedActive, 1<<20), v1alpha1.ImageProven},
+		"a cache of its own of unknown size bounds nothing":  {young, bounded(report.BoundedActive, 0), v1alpha1.ImageStarted},
+		"no store is open yet":                               {young, bounded(report.BoundedPending), v1alpha1.ImageStarted},
+		"it could not be bounded":                            {young, bounded(report.BoundedOff), v1alpha1.ImageStarted},
+		"it answers in another version":                      {young, fault(report.SchemaUnknown), v1alpha1.ImageStarted},
+		"it cannot be reached yet":                           {young, fault(report.Unreachable), ""},
+		"it cannot be reached, but has run for an hour":      {func(*corev1.Pod) {}, fault(report.Unreachable), v1alpha1.ImageStarted},
 		"it ended at once":                                   {died("Error", time.Second), none, v1alpha1.ImageFailedToStart},
-		"it ended at once, and was not to be reached":        {died("Error", time.Second), fault(assignment.ReportUnreachable), v1alpha1.ImageFailedToStart},
+		"it ended at once, and was not to be reached":        {died("Error", time.Second), fault(report.Unreachable), v1alpha1.ImageFailedToStart},
 		"it ended with code 0":                               {died("Completed", time.Second), none, v1alpha1.ImageFailedToStart},
 		"the pod has failed":                                 {failed(""), none, v1alpha1.ImageFailedToStart},
 		"it ended after a while":                             {died("Error", 3*time.Minute), none, ""},
@@ -89,7 +89,7 @@ func TestWhatAPodTellsOfItsImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(t, given{
 				agent: true, workload: statefulSet(1, podTemplate("1Gi")), pods: []*corev1.Pod{runningPod(0, "1Gi", withAgent, c.pod)},
-				nodes: []*corev1.Node{node("lost", corev1.ConditionUnknown)}, reports: map[string]assignment.PodReport{"orders-0": c.report},
+				nodes: []*corev1.Node{node("lost", corev1.ConditionUnknown)}, reports: map[string]report.PodReport{"orders-0": c.reported},
 			})
 			want := []v1alpha1.ImageStatus(nil)
 			if c.want != "" {
@@ -121,7 +121,7 @@ func TestWhatIsKnownOfImagesOnlyGetsBetter(t *testing.T) {
 	pods := func(changes ...change[corev1.Pod]) []*corev1.Pod {
 		return []*corev1.Pod{runningPod(0, "1Gi", append([]change[corev1.Pod]{withAgent}, changes...)...)}
 	}
-	see := func(app *v1alpha1.StreamApp, pods []*corev1.Pod, reports map[string]assignment.PodReport) *observation {
+	see := func(app *v1alpha1.StreamApp, pods []*corev1.Pod, reports map[string]report.PodReport) *observation {
 		return observed(t, given{agent: true, app: app, workload: statefulSet(1, podTemplate("1Gi")), pods: pods, reports: reports})
 	}
 	proven := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour)
@@ -129,7 +129,7 @@ func TestWhatIsKnownOfImagesOnlyGetsBetter(t *testing.T) {
 
 	wantNoDiff(t, "a crash of a proven image", []string{testDigest + " Proven"}, states(see(remember(proven), pods(crashed), nil)))
 	wantNoDiff(t, "a report of a stopped image", []string{testDigest + " Proven"},
-		states(see(remember(stopped), pods(), map[string]assignment.PodReport{"orders-0": reportWith(0, 4)})))
+		states(see(remember(stopped), pods(), map[string]report.PodReport{"orders-0": reportWith(0, 4)})))
 	wantNoDiff(t, "a stopped image without a pod", []string{testDigest + " Stopped"}, states(see(remember(stopped), nil, nil)))
 
 	edited := remember(stopped)
@@ -141,7 +141,7 @@ func TestWhatIsKnownOfImagesOnlyGetsBetter(t *testing.T) {
 	for i := range 9 {
 		many = append(many, known("old", fmt.Sprintf("old@%d", i), v1alpha1.ImageProven, time.Duration(i+1)*time.Hour))
 	}
-	got := states(see(remember(many...), pods(), map[string]assignment.PodReport{"orders-0": reportWith(0, 4)}))
+	got := states(see(remember(many...), pods(), map[string]report.PodReport{"orders-0": reportWith(0, 4)}))
 	wantNoDiff(t, "the newest are kept", []string{testDigest + " Proven", "old@0 Proven", "old@1 Proven", "old@2 Proven", "old@3 Proven"}, got)
 }
 
@@ -156,7 +156,7 @@ func TestTrust(t *testing.T) {
 		return runningPodsOf(2, "1Gi", append([]change[corev1.Pod]{withAgent}, changes...)...)
 	}
 	moved := ofImage(testImage, "registry.example/orders@sha256:2")
-	off := map[string]assignment.PodReport{"orders-1": reportWith(0, 4, func(r *assignment.Report) { r.Bounded = assignment.BoundedOff })}
+	off := map[string]report.PodReport{"orders-1": reportWith(0, 4, func(r *report.Report) { r.Bounded = report.BoundedOff })}
 	type answer struct {
 		Proven   bool
 		Bounded  bool // the first pod counts as bounded
@@ -165,7 +165,7 @@ func TestTrust(t *testing.T) {
 	cases := map[string]struct {
 		app     *v1alpha1.StreamApp
 		pods    []*corev1.Pod
-		reports map[string]assignment.PodReport
+		reports map[string]report.PodReport
 		want    answer
 	}{
 		"nothing is known":                           {app(), pods(), nil, answer{}},

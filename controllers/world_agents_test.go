@@ -21,8 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // testJar stands for the agent's jar: what is in it is nobody's business but the JVM's.
@@ -49,9 +50,9 @@ type agents struct {
 
 	mu     sync.Mutex
 	byIP   map[string]*playedAgent
-	change func(pod string, report *assignment.Report) // what a test has the agents say instead
-	away   bool                                        // no connection is made
-	news   chan struct{}                               // closed when something changes
+	change func(pod string, reported *report.Report) // what a test has the agents say instead
+	away   bool                                      // no connection is made
+	news   chan struct{}                             // closed when something changes
 	seq    int64
 }
 
@@ -65,7 +66,7 @@ type playedAgent struct {
 // playAgents plays agents from now on; operators that are started later ask them.
 func (w *world) playAgents() {
 	w.t.Helper()
-	a := &agents{w: w, byIP: map[string]*playedAgent{}, news: make(chan struct{}), change: func(string, *assignment.Report) {}}
+	a := &agents{w: w, byIP: map[string]*playedAgent{}, news: make(chan struct{}), change: func(string, *report.Report) {}}
 	a.server = httptest.NewServer(http.HandlerFunc(a.serve))
 	w.t.Cleanup(a.server.Close)
 	w.agents, w.agentJar = a, testJar
@@ -155,7 +156,7 @@ func (a *agents) tell() {
 }
 
 // say has the agents say something else from now on.
-func (a *agents) say(change func(pod string, report *assignment.Report)) {
+func (a *agents) say(change func(pod string, reported *report.Report)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.change = change
@@ -178,7 +179,7 @@ func (a *agents) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, err
 	}
 	a.mu.Lock()
-	refused := a.away || a.byIP[host] == nil || port != strconv.Itoa(v1alpha1.AgentPort)
+	refused := a.away || a.byIP[host] == nil || port != strconv.Itoa(report.Port)
 	a.mu.Unlock()
 	if refused {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -188,7 +189,7 @@ func (a *agents) dial(ctx context.Context, network, address string) (net.Conn, e
 
 func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
 	host, _, err := net.SplitHostPort(request.Host)
-	if err != nil || request.URL.Path != assignment.ReportPath {
+	if err != nil || request.URL.Path != report.Path {
 		http.NotFound(writer, request)
 		return
 	}
@@ -199,14 +200,14 @@ func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
 	look := time.NewTicker(polling) // the plan on disk changes by itself
 	defer look.Stop()
 	for {
-		report, news := a.report(host)
-		if report == nil {
+		reported, news := a.report(host)
+		if reported == nil {
 			http.NotFound(writer, request)
 			return
 		}
-		if strconv.FormatInt(report.Seq, 10) != after {
+		if strconv.FormatInt(reported.Seq, 10) != after {
 			writer.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(writer).Encode(report) // a connection that broke is the client's to tell
+			_ = json.NewEncoder(writer).Encode(reported) // a connection that broke is the client's to tell
 			return
 		}
 		select {
@@ -222,42 +223,42 @@ func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
 }
 
 // report is what the agent at an address says now; nil if there is none.
-func (a *agents) report(ip string) (*assignment.Report, <-chan struct{}) {
+func (a *agents) report(ip string) (*report.Report, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	agent := a.byIP[ip]
 	if agent == nil {
 		return nil, a.news
 	}
-	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[v1alpha1.PlanRevisionKey]
-	report := reportOf(agent, onDisk)
-	report.Seq = agent.started.UnixMilli()*1000 + a.seq
+	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[planfile.RevisionKey]
+	reported := reportOf(agent, onDisk)
+	reported.Seq = agent.started.UnixMilli()*1000 + a.seq
 	for _, c := range onDisk { // another plan is another report
-		report.Seq = report.Seq*31%(1<<52) + int64(c)
+		reported.Seq = reported.Seq*31%(1<<52) + int64(c)
 	}
-	a.change(agent.pod, report)
-	return report, a.news
+	a.change(agent.pod, reported)
+	return reported, a.news
 }
 
 // reportOf is a report of a bounded process that runs some tasks.
-func reportOf(agent *playedAgent, generation string) *assignment.Report {
-	thread := assignment.ReportedThread{Name: "orders-StreamThread-1"}
+func reportOf(agent *playedAgent, generation string) *report.Report {
+	thread := report.Thread{Name: "orders-StreamThread-1"}
 	for _, partition := range agent.tasks {
-		thread.Tasks = append(thread.Tasks, assignment.ReportedTask{
-			ID: fmt.Sprintf("0_%d", partition), Role: assignment.RoleActive,
-			Stores: []assignment.ReportedStore{{Name: "accounts", Scope: "rocksdb-state"}, {Name: "totals", Scope: "rocksdb-state"}},
+		thread.Tasks = append(thread.Tasks, report.Task{
+			ID: fmt.Sprintf("0_%d", partition), Role: report.RoleActive,
+			Stores: []report.Store{{Name: "accounts", Scope: "rocksdb-state"}, {Name: "totals", Scope: "rocksdb-state"}},
 		})
 	}
-	return &assignment.Report{
-		Schema: assignment.ReportSchema, Agent: "1.0.0", PodUID: agent.uid, Started: agent.started.UnixMilli(), Bounded: assignment.BoundedInForce,
-		Plan:    assignment.ReportedPlan{OnDisk: generation, InForce: generation, Source: assignment.PlanMounted},
-		RocksDB: assignment.ReportedRocksDB{CacheCapacity: 64 << 20, WriteBufferManager: 25 << 20, Opened: int64(2 * len(agent.tasks))},
-		Clients: []assignment.ReportedClient{{
+	return &report.Report{
+		Schema: report.Schema, Agent: "1.0.0", PodUID: agent.uid, Started: agent.started.UnixMilli(), Bounded: report.BoundedActive,
+		Plan:    report.Plan{OnDisk: generation, Active: generation, Source: report.PlanMounted},
+		RocksDB: report.RocksDB{CacheCapacity: 64 << 20, WriteBufferManager: 25 << 20, Opened: int64(2 * len(agent.tasks))},
+		Clients: []report.Client{{
 			ApplicationID: "orders", ClientID: "orders", Version: "4.4.0", State: "RUNNING", Topology: topologyOfOrders, Brokers: 3,
-			Settings: []assignment.ReportedSetting{{Name: "num.stream.threads", Value: "1", By: assignment.SetByApp}},
-			Threads:  []assignment.ReportedThread{thread},
+			Settings: []report.Setting{{Name: "num.stream.threads", Value: "1", By: report.SetByApp}},
+			Threads:  []report.Thread{thread},
 		}},
-		JVM: assignment.ReportedJVM{Version: 25, Vendor: "Eclipse Adoptium", HeapMax: 512 << 20, HeapUsed: 100 << 20, Metaspace: 50 << 20, CodeCache: 30 << 20},
+		JVM: report.JVM{Version: 25, Vendor: "Eclipse Adoptium", HeapMax: 512 << 20, HeapUsed: 100 << 20, Metaspace: 50 << 20, CodeCache: 30 << 20},
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // targetAlone leaves nothing of a StreamApp but its target and the mode Enforce.
@@ -61,7 +62,7 @@ func (w *world) agentMaps() []corev1.ConfigMap {
 	return maps
 }
 
-func properties(data map[string]string) string { return data["plan.v1.properties"] }
+func properties(data map[string]string) string { return data[planfile.PropertiesKey] }
 
 func TestATargetAloneIsEnough(t *testing.T) {
 	w := newWorld(t, threeNodes()...)
@@ -82,7 +83,7 @@ func TestATargetAloneIsEnough(t *testing.T) {
 	w.Expect(w.injection().Spec.AgentConfigMap).To(gomega.Equal(maps[0].Name))
 	w.Expect(properties(bootstrap)).To(gomega.And(gomega.ContainSubstring(fmt.Sprintf("limit.bytes=%d\n", templateLimit)),
 		gomega.ContainSubstring("heap.bytes="), gomega.ContainSubstring("rocksdb.cache.bytes="), gomega.ContainSubstring("rocksdb.write.buffer.manager.bytes=")))
-	w.Expect(bootstrap[v1alpha1.PlanRevisionKey]).To(gomega.Equal(w.injection().Spec.PlanRevision))
+	w.Expect(bootstrap[planfile.RevisionKey]).To(gomega.Equal(w.injection().Spec.PlanRevision))
 
 	w.rollout()
 	for _, name := range w.readyPods() {
@@ -137,7 +138,7 @@ func TestAPlanCountsAsPublishedWhenThePodsReportIt(t *testing.T) {
 func TestOnlyAProvenImageGetsLessThanTheTemplate(t *testing.T) {
 	w := newWorld(t)
 	w.playAgents()
-	w.agents.say(func(_ string, report *assignment.Report) { report.Bounded = assignment.BoundedPending })
+	w.agents.say(func(_ string, reported *report.Report) { reported.Bounded = report.BoundedPending })
 	w.createSet()
 	w.startOperator()
 	w.createApp(withoutKafka)
@@ -149,7 +150,7 @@ func TestOnlyAProvenImageGetsLessThanTheTemplate(t *testing.T) {
 	w.Expect(w.limits()).To(gomega.HaveEach(gomega.BeNumerically(">=", templateLimit)))
 	w.Expect(properties(w.plan().Data)).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the bounds are published all the same, or nothing could be proven")
 
-	w.agents.say(func(string, *assignment.Report) {})
+	w.agents.say(func(string, *report.Report) {})
 	w.Eventually(func() []v1alpha1.ImageStatus { return w.app().Status.Images }).Should(gomega.ConsistOf(gomega.HaveField("State", v1alpha1.ImageProven)))
 	w.Eventually(func() int64 { return w.app().Status.RequiredLimit.Value() }).Should(gomega.BeNumerically("<", asShipped/2))
 	bounded := w.app().Status.RequiredLimit.Value()
@@ -166,7 +167,7 @@ func TestOnlyAProvenImageGetsLessThanTheTemplate(t *testing.T) {
 	w.staysQuiet()
 
 	// Another image is another matter, even before the operator has seen it.
-	w.agents.say(func(_ string, report *assignment.Report) { report.Bounded = assignment.BoundedOff })
+	w.agents.say(func(_ string, reported *report.Report) { reported.Bounded = report.BoundedOff })
 	w.patchSet(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"orders:2"}]}}}}`)
 	w.awaitRollout()
 	w.Expect(w.limits()).To(gomega.HaveEach(gomega.BeNumerically(">=", templateLimit)))
@@ -228,14 +229,14 @@ func TestInjectionStopsWhereTheFirstPodDoesNotStart(t *testing.T) {
 
 func TestReportsThatLieOrCannotBeReadTakeNothingAway(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change      func(*assignment.Report)
+		change      func(*report.Report)
 		wantMessage string
 	}{
-		"of another pod":             {func(r *assignment.Report) { r.PodUID = "elsewhere" }, "the report is that of another pod"},
-		"of a newer agent":           {func(r *assignment.Report) { r.Schema = 2 }, "the report is of a version that this operator does not know"},
-		"larger than any report is":  {func(r *assignment.Report) { r.Clients[0].Topology = strings.Repeat("x", 300<<10) }, "the report is larger than 256 KiB"},
-		"without a version of it":    {func(r *assignment.Report) { r.Schema = 0 }, "the report is of a version that this operator does not know"},
-		"with a UID that is missing": {func(r *assignment.Report) { r.PodUID = "" }, "the report is that of another pod"},
+		"of another pod":             {func(r *report.Report) { r.PodUID = "elsewhere" }, "the report is that of another pod"},
+		"of a newer agent":           {func(r *report.Report) { r.Schema = 2 }, "the report is of a version that this operator does not know"},
+		"larger than any report is":  {func(r *report.Report) { r.Clients[0].Topology = strings.Repeat("x", 300<<10) }, "the report is larger than 256 KiB"},
+		"without a version of it":    {func(r *report.Report) { r.Schema = 0 }, "the report is of a version that this operator does not know"},
+		"with a UID that is missing": {func(r *report.Report) { r.PodUID = "" }, "the report is that of another pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -243,9 +244,9 @@ func TestReportsThatLieOrCannotBeReadTakeNothingAway(t *testing.T) {
 			w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 			w.staysQuiet()
 			before := w.outcome()
-			w.agents.say(func(pod string, report *assignment.Report) {
+			w.agents.say(func(pod string, reported *report.Report) {
 				if pod == "orders-1" {
-					tt.change(report)
+					tt.change(reported)
 				}
 			})
 			w.Eventually(func() []string { return w.app().Status.Warnings }).Should(gomega.ContainElement("pod orders-1: " + tt.wantMessage))
@@ -264,9 +265,9 @@ func TestFiguresThatCannotBeAreNotCounted(t *testing.T) {
 	w.reporting()
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	need := w.app().Status.RequiredLimit.Value()
-	w.agents.say(func(_ string, report *assignment.Report) {
-		report.JVM.Metaspace, report.JVM.CodeCache, report.RocksDB.CacheCapacity = 1<<60, -5, 1<<60
-		report.Clients[0].Records.AverageSize = -7
+	w.agents.say(func(_ string, reported *report.Report) {
+		reported.JVM.Metaspace, reported.JVM.CodeCache, reported.RocksDB.CacheCapacity = 1<<60, -5, 1<<60
+		reported.Clients[0].Records.AverageSize = -7
 	})
 	w.Eventually(func() []string { return w.app().Status.Warnings }).Should(
 		gomega.ContainElement("pod orders-0 reports more memory than its limit: its figures are not counted"))

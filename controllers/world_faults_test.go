@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -47,7 +48,7 @@ func (w *world) raised() {
 	w.t.Helper()
 	w.scaleIn()
 	w.condition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(needOfOne(12))))))
+	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(needOfOne(12))))))
 	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.staysQuiet()
 }
@@ -202,7 +203,7 @@ func TestATemplateLimitChangedWhileTheOperatorIsStoppedIsKept(t *testing.T) {
 	w.staysQuiet()
 	w.Expect(w.limits()).To(gomega.HaveEach(users))
 	w.Expect(w.injection().Spec.Memory.Limit).To(gomega.BeNil(), "the template's own limit holds what is needed")
-	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(users))))
+	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(users))))
 }
 
 func TestRollingUpdatesAndAFlappingProbeResizeNothing(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/internal/fakekubelet"
 	"streamweir.dev/streamweir/memplan"
@@ -68,7 +69,7 @@ func TestThePlanIsPublishedAndInjectedIntoNewPods(t *testing.T) {
 
 	set, app, plan, injection := &appsv1.StatefulSet{}, w.app(), w.plan(), w.injection()
 	w.get("orders", set)
-	w.Expect(plan.Data).To(gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(need))))
+	w.Expect(plan.Data).To(gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(need))))
 	w.Expect(plan.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", set.UID)), "the plan must live as long as the workload")
 	w.Expect(injection.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", app.UID)), "the injection must go with the StreamApp")
 	w.Expect(injection.Spec.Memory.ForLimit).To(equalBytes(templateLimit))
@@ -110,7 +111,7 @@ func TestTheSurvivorsOfALossAreRaisedBeforeTheLargerPlanIsPublished(t *testing.T
 	w.Expect(w.gate.sent(writeResize)).To(gomega.Equal(2), "a resize is asked for once")
 
 	w.kubelet.AnswerResizes("", fakekubelet.Apply)
-	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(need)))))
+	w.Eventually(w.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(need)))))
 	for _, name := range []string{"orders-0", "orders-1"} { // the kubelet looks at the plan again when a pod is touched
 		w.Eventually(func() map[string]string { return w.kubelet.Mounted(name, "streamweir-plan-orders") }).Should(gomega.Equal(w.plan().Data))
 		w.Expect(w.pod(name).Annotations).To(gomega.HaveKeyWithValue(v1alpha1.PublishedAnnotation, w.app().Status.PlanRevision))

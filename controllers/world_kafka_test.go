@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -87,7 +88,7 @@ func TestWithoutAnAssignmentThePlanIsABeginning(t *testing.T) {
 	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionUnknown, v1alpha1.ReasonAssignmentUnknown)
 	injection := w.injection()
 	w.Expect(injection.Spec.Memory.Limit).To(gomega.BeNil(), "nobody knows yet what would be needed")
-	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(2<<30))))
+	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(2<<30))))
 
 	w.share(w.readyPods()...)
 	w.passes(2)

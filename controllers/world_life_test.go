@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -26,7 +27,7 @@ func TestScalingOutPublishesTheSmallerPlanAndLowersNothingInPlace(t *testing.T) 
 	w.share(w.readyPods()...)
 	w.passes(1)
 	w.Eventually(w.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(needOfOne(6))))
-	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(v1alpha1.PlanOptionsKey, gomega.ContainSubstring(maxRAM(needOfOne(6)))),
+	w.Expect(w.plan().Data).To(gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(needOfOne(6)))),
 		"the plan must be safe for the limit that new pods get")
 	w.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	w.staysQuiet()

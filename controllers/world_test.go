@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
@@ -118,7 +118,7 @@ func (w *world) newOperator() func(context.Context) error {
 		Recorder: mgr.GetEventRecorder("streamweir"), Groups: w.groups, Clock: w.clock, AgentJar: w.agentJar,
 	}
 	if w.agents != nil {
-		reports := assignment.NewReports(assignment.ReportsOptions{Dial: w.agents.dial})
+		reports := reportclient.New(reportclient.Options{Dial: w.agents.dial})
 		w.Expect(mgr.Add(reports)).To(gomega.Succeed())
 		reconciler.Reports = reports
 	}

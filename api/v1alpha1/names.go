@@ -30,13 +30,6 @@ const (
 	// PlanMountPath is the mount path of the plan ConfigMap in the container.
 	PlanMountPath = "/etc/streamweir/plan"
 
-	// PlanOptionsKey is the key of the plan ConfigMap for the JVM options, one per line.
-	PlanOptionsKey = "jvm.options"
-
-	// PlanRevisionKey is the key of the plan ConfigMap for the revision of its content. Reports contain it as the
-	// revision on disk.
-	PlanRevisionKey = "generation"
-
 	// AgentVolume is the name of the volume with the agent's ConfigMap.
 	AgentVolume = "streamweir-agent"
 
@@ -51,9 +44,6 @@ const (
 	// this option.
 	AgentOption = "-javaagent:" + AgentMountPath + "/" + AgentJarKey
 
-	// AgentPort is the port of the report.
-	AgentPort = 7907
-
 	// PodUIDVariable is the environment variable for the UID of the pod.
 	PodUIDVariable = "STREAMWEIR_POD_UID"
 )
@@ -64,8 +54,8 @@ type JVMOptions string
 
 const (
 	// LauncherOptions is for JDK_JAVA_OPTIONS: the java launcher reads the file (JDK 9 and newer).
-	LauncherOptions JVMOptions = "@" + PlanMountPath + "/" + PlanOptionsKey
+	LauncherOptions JVMOptions = "@" + PlanMountPath + "/jvm.options"
 
 	// VMOptions is for JAVA_TOOL_OPTIONS: every JVM in the container reads the file.
-	VMOptions JVMOptions = "-XX:VMOptionsFile=" + PlanMountPath + "/" + PlanOptionsKey
+	VMOptions JVMOptions = "-XX:VMOptionsFile=" + PlanMountPath + "/jvm.options"
 )

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers"
 )
@@ -158,12 +159,12 @@ func answerForGolden() *controllers.Answer {
 		Pods:  []controllers.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
 		Facts: []controllers.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "the brokers to ask"}},
 		Start: controllers.Start{
-			OptionsVariable: "JDK_JAVA_OPTIONS", Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"}, OwnOptions: "-Dmine=1",
-			LimitArenas: true, Request: q("2Gi"),
-			Properties: []string{
-				"rocksdb.cache.bytes=251658240", "rocksdb.write.buffer.manager.bytes=104857600", "rocksdb.arena.block.bytes=327680",
-				"rocksdb.write.buffer.bytes=10485760", "streams.main.consumer.fetch.max.bytes=8388608",
+			Plan: planfile.Plan{
+				Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"},
+				RocksDB: planfile.RocksDB{Cache: 251658240, WriteBufferManager: 104857600, ArenaBlock: 327680, WriteBuffer: 10485760},
+				Streams: []planfile.Config{{Name: "main.consumer.fetch.max.bytes", Value: 8388608}},
 			},
+			OptionsVariable: "JDK_JAVA_OPTIONS", OwnOptions: "-Dmine=1", LimitArenas: true, Request: q("2Gi"),
 		},
 		Assumptions: []string{"topology, line 12: so many partitions"},
 	}

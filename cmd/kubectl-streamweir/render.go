@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/controllers"
 )
 
@@ -104,37 +105,19 @@ func javaName(class string) bool {
 	return true
 }
 
-// streamsPrefix marks the properties of a plan that are configs of Kafka Streams.
-const streamsPrefix = "streams."
-
 // rendered is what the templates print.
 type rendered struct {
 	Answer               *controllers.Answer
+	Plan                 planfile.Plan
 	Package, Class, Full string
-	// Sizes of the config setter in bytes, empty where RocksDB's default stays.
-	Cache, Memtables, ArenaBlock, WriteBuffer string
-	// Properties of Kafka Streams, name=value.
-	Properties []string
-	Patch      string
+	Patch                string
 }
 
 // render prints one part, or all with comments between them.
 func render(answer *controllers.Answer, class, part string) (string, error) {
-	r := rendered{Answer: answer, Class: class, Full: class}
+	r := rendered{Answer: answer, Plan: answer.Start.Plan, Class: class, Full: class}
 	if i := strings.LastIndex(class, "."); i >= 0 {
 		r.Package, r.Class = class[:i], class[i+1:]
-	}
-	sizes := map[string]*string{
-		"rocksdb.cache.bytes": &r.Cache, "rocksdb.write.buffer.manager.bytes": &r.Memtables,
-		"rocksdb.arena.block.bytes": &r.ArenaBlock, "rocksdb.write.buffer.bytes": &r.WriteBuffer,
-	}
-	for _, property := range answer.Start.Properties {
-		name, value, _ := strings.Cut(property, "=")
-		if to := sizes[name]; to != nil {
-			*to = value
-		} else if config, ok := strings.CutPrefix(property, streamsPrefix); ok {
-			r.Properties = append(r.Properties, config)
-		}
 	}
 	var err error
 	if r.Patch, err = patch(answer); err != nil {
@@ -164,8 +147,8 @@ func patch(a *controllers.Answer) (string, error) {
 	}
 	container := object{"name": a.Container, "resources": resources}
 	var env []object
-	if len(a.Start.Options) > 0 {
-		value := strings.TrimSpace(strings.Join(a.Start.Options, " ") + " " + a.Start.OwnOptions)
+	if options := a.Start.Plan.Options; len(options) > 0 {
+		value := strings.TrimSpace(strings.Join(options, " ") + " " + a.Start.OwnOptions)
 		env = append(env, object{"name": a.Start.OptionsVariable, "value": value})
 	}
 	if a.Start.LimitArenas {

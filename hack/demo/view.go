@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -224,7 +225,7 @@ func checkPlanned(v *view) error {
 // checkHeap: the published JVM options give no larger heap than the plan has.
 func checkHeap(v *view) error {
 	var ram, percent float64
-	for option := range strings.SplitSeq(v.plan[v1alpha1.PlanOptionsKey], "\n") {
+	for option := range strings.SplitSeq(v.plan[planfile.OptionsKey], "\n") {
 		for prefix, value := range map[string]*float64{"-XX:MaxRAM=": &ram, "-XX:MaxRAMPercentage=": &percent} {
 			text, found := strings.CutPrefix(option, prefix)
 			if !found {

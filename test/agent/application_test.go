@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -136,7 +136,7 @@ func (w *world) started(t *testing.T, topic string, p program) *process {
 // want is what is expected of the report of an application that runs.
 type want struct {
 	kafka   string
-	bounded assignment.Boundedness
+	bounded report.Boundedness
 	// clients is the number of KafkaStreams objects; one if 0.
 	clients int
 	// capacity is that of every store's cache; the plan's if 0.
@@ -159,14 +159,14 @@ func (w want) capacities() string {
 }
 
 // checkRunning says what a report lacks of an application with all its tasks and stores.
-func (w want) checkRunning(report assignment.Report) error {
-	if report.Bounded != w.bounded {
-		return fmt.Errorf("bounded %s, want %s", report.Bounded, w.bounded)
+func (w want) checkRunning(reported report.Report) error {
+	if reported.Bounded != w.bounded {
+		return fmt.Errorf("bounded %s, want %s", reported.Bounded, w.bounded)
 	}
-	if len(report.Clients) != max(1, w.clients) {
-		return fmt.Errorf("%d clients, want %d", len(report.Clients), max(1, w.clients))
+	if len(reported.Clients) != max(1, w.clients) {
+		return fmt.Errorf("%d clients, want %d", len(reported.Clients), max(1, w.clients))
 	}
-	for _, client := range report.Clients {
+	for _, client := range reported.Clients {
 		if client.State != "RUNNING" || client.Version != w.kafka {
 			return fmt.Errorf("client of Kafka Streams %s is %s, want %s RUNNING", client.Version, client.State, w.kafka)
 		}
@@ -181,7 +181,7 @@ func (w want) checkRunning(report assignment.Report) error {
 			return errors.New("the topology does not name the store")
 		}
 	}
-	if diff := cmp.Diff(append([]string{}, w.findings...), reasons(report)); diff != "" {
+	if diff := cmp.Diff(append([]string{}, w.findings...), reasons(reported)); diff != "" {
 		return fmt.Errorf("findings (-want +got):\n%s", diff)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (w want) checkRunning(report assignment.Report) error {
 
 // exercise takes an application with the good plan through its life: it processes records, its own monitoring reads all metrics, its tasks are
 // closed and opened again, it ends in order; and all the time the agent tells the truth. It gives the last report.
-func exercise(t *testing.T, p *process, w want, restarts ...string) assignment.Report {
+func exercise(t *testing.T, p *process, w want, restarts ...string) report.Report {
 	t.Helper()
 	first := p.eventually(t, "the application as it runs", w.checkRunning)
 	checkBounds(t, first)
@@ -200,11 +200,11 @@ func exercise(t *testing.T, p *process, w want, restarts ...string) assignment.R
 	for _, restart := range restarts {
 		p.ask(t, restart)
 	}
-	again := p.eventually(t, "the application after "+strings.Join(restarts, " and "), func(report assignment.Report) error {
-		if report.RocksDB.Opened <= first.RocksDB.Opened || report.RocksDB.Closed == 0 {
-			return fmt.Errorf("opened %d, closed %d: the stores were not opened again", report.RocksDB.Opened, report.RocksDB.Closed)
+	again := p.eventually(t, "the application after "+strings.Join(restarts, " and "), func(reported report.Report) error {
+		if reported.RocksDB.Opened <= first.RocksDB.Opened || reported.RocksDB.Closed == 0 {
+			return fmt.Errorf("opened %d, closed %d: the stores were not opened again", reported.RocksDB.Opened, reported.RocksDB.Closed)
 		}
-		return w.checkRunning(report)
+		return w.checkRunning(reported)
 	})
 	checkReality(t, p, w)
 	p.stop(t)
@@ -212,18 +212,18 @@ func exercise(t *testing.T, p *process, w want, restarts ...string) assignment.R
 }
 
 // checkBounds checks that the plan of these tests is in force.
-func checkBounds(t *testing.T, report assignment.Report) {
+func checkBounds(t *testing.T, reported report.Report) {
 	t.Helper()
-	if got := report.RocksDB; got.CacheCapacity != planCache || got.WriteBufferManager != planManager {
+	if got := reported.RocksDB; got.CacheCapacity != planCache || got.WriteBufferManager != planManager {
 		t.Errorf("cache of %d and manager of %d, want %d and %d", got.CacheCapacity, got.WriteBufferManager, planCache, planManager)
 	}
-	if diff := cmp.Diff(assignment.ReportedPlan{OnDisk: "g1", InForce: "g1", Source: assignment.PlanMounted}, report.Plan); diff != "" {
+	if diff := cmp.Diff(report.Plan{OnDisk: "g1", Active: "g1", Source: report.PlanMounted}, reported.Plan); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 
 // checkSettings checks who set what.
-func checkSettings(t *testing.T, client assignment.ReportedClient) {
+func checkSettings(t *testing.T, client report.Client) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"consumer.max.poll.records":      ownPolls + " by App",

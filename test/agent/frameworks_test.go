@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // The versions of pom.xml in apps/spring and apps/quarkus.
@@ -39,7 +39,7 @@ func (w *world) framework(t *testing.T, title string, java jvm, made func(*testi
 	topic := w.topic(t)
 	app, kafka := made(t, java, topic)
 	app.plan = newPlan(t, goodPlan()).path
-	exercise(t, w.started(t, topic, app), want{kafka: kafka, bounded: assignment.BoundedInForce}, restarts...)
+	exercise(t, w.started(t, topic, app), want{kafka: kafka, bounded: report.BoundedActive}, restarts...)
 	w.table.add(t, fmt.Sprintf("%s, with Kafka Streams %s", title, kafka), java, "bounded", "")
 }
 

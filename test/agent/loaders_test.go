@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // loaders are two applications in one JVM, each with a Kafka Streams and a RocksDB of its own.
@@ -39,7 +39,7 @@ func twoLoaders(t *testing.T, w *world, java jvm, how, title string) {
 	app.run = append(app.run, arguments(topic, w.streamsConfigs(t, topic))...)
 	p := w.started(t, topic, app)
 
-	expected := want{kafka: newest, bounded: assignment.BoundedInForce, clients: 2, findings: []string{"SecondLoader"}}
+	expected := want{kafka: newest, bounded: report.BoundedActive, clients: 2, findings: []string{"SecondLoader"}}
 	before := p.eventually(t, "both applications as they run", expected.checkRunning)
 	for _, client := range before.Clients {
 		checkSettings(t, client)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // others are applications that do not have a JVM to themselves: other agents, or several KafkaStreams objects.
@@ -41,7 +41,7 @@ func openTelemetry(t *testing.T, w *world, first bool) {
 	} else {
 		app.after = []string{option}
 	}
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
 	w.table.add(t, "with OpenTelemetry's agent 2.33.1 "+order+"; Kafka Streams "+newest, java, "bounded", "")
 }
 
@@ -74,7 +74,7 @@ func prometheus(t *testing.T, w *world) {
 		}
 		return err
 	})
-	exercise(t, p, want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	exercise(t, p, want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
 	w.table.add(t, "with Prometheus' JMX agent 1.0.1; Kafka Streams "+newest, java, "bounded", "")
 }
 
@@ -84,7 +84,7 @@ func severalClients(t *testing.T, w *world) {
 	topic := w.topic(t)
 	app := w.plain(t, java, newest, topic, map[string]string{"app.clients": "3"})
 	app.plan = newPlan(t, goodPlan()).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce, clients: 3}, "thread", "restart")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive, clients: 3}, "thread", "restart")
 	w.table.add(t, "three KafkaStreams in one JVM; Kafka Streams "+newest, java, "bounded, one cache", "")
 }
 
@@ -94,6 +94,6 @@ func debugMetrics(t *testing.T, w *world) {
 	topic := w.topic(t)
 	app := w.plain(t, java, newest, topic, map[string]string{"metrics.recording.level": "TRACE"})
 	app.plan = newPlan(t, goodPlan()).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
 	w.table.add(t, "metrics.recording.level=TRACE; Kafka Streams "+newest, java, "bounded", "")
 }

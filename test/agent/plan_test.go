@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"streamweir.dev/streamweir/agent/planfile"
 )
 
 const (
@@ -18,8 +20,7 @@ const (
 	// planCache is the capacity of the shared cache in the plan of these tests: no cache of an application has it.
 	planCache = 24 * mib
 	// planManager is the limit of all memtables in it.
-	planManager  = 8 * mib
-	propertiesV1 = "plan.v1.properties"
+	planManager = 8 * mib
 )
 
 // goodPlan is a plan as the operator writes it.
@@ -69,7 +70,7 @@ type planVolume struct {
 func newPlan(tb testing.TB, plan map[string]string) *planVolume {
 	tb.Helper()
 	v := &planVolume{path: tb.TempDir()}
-	v.publish(tb, map[string]string{propertiesV1: properties(plan), "generation": "g1", "jvm.options": ""})
+	v.publish(tb, map[string]string{planfile.PropertiesKey: properties(plan), planfile.RevisionKey: "g1", planfile.OptionsKey: ""})
 	return v
 }
 

@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // plans are plans that an operator of today does not write.
@@ -21,7 +22,7 @@ func plans() map[string]scenario {
 		"plan broken between segments": {everywhere: true, run: brokenPlan},
 		"plan with unknown keys":       {run: newerOperator},
 		"plan of another schema only": {everywhere: true, run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), "generation": "g1"})
+			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), planfile.RevisionKey: "g1"})
 		}},
 	}
 	for name, plan := range map[string]map[string]string{
@@ -33,7 +34,7 @@ func plans() map[string]scenario {
 		"without the cache": {"rocksdb.cache.bytes": ""},
 	} {
 		all["plan "+name] = scenario{everywhere: name == "negative", run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "PlanUnreadable", map[string]string{propertiesV1: properties(with(goodPlan(), plan)), "generation": "g1"})
+			w.bootstrap(t, "PlanUnreadable", map[string]string{planfile.PropertiesKey: properties(with(goodPlan(), plan)), planfile.RevisionKey: "g1"})
 		}}
 	}
 	for name, plan := range map[string]map[string]string{
@@ -55,21 +56,21 @@ func (w *world) bootstrap(t *testing.T, finding string, files map[string]string)
 	app := w.plain(t, java, newest, topic, nil)
 	app.plan = volume.path
 	p := w.started(t, topic, app)
-	report := p.eventually(t, "the application as it runs", want{kafka: newest, bounded: assignment.BoundedInForce, findings: []string{finding}}.checkRunning)
-	if report.Plan.Source != assignment.PlanBootstrap || report.Plan.InForce != "" {
-		t.Errorf("plan %+v, want the agent's own bounds", report.Plan)
+	reported := p.eventually(t, "the application as it runs", want{kafka: newest, bounded: report.BoundedActive, findings: []string{finding}}.checkRunning)
+	if reported.Plan.Source != report.PlanBootstrap || reported.Plan.Active != "" {
+		t.Errorf("plan %+v, want the agent's own bounds", reported.Plan)
 	}
-	if report.RocksDB.CacheCapacity <= 0 {
-		t.Errorf("a cache of %d bytes", report.RocksDB.CacheCapacity)
+	if reported.RocksDB.CacheCapacity <= 0 {
+		t.Errorf("a cache of %d bytes", reported.RocksDB.CacheCapacity)
 	}
-	p.checkCapacities(t, fmt.Sprintf("capacities %d", report.RocksDB.CacheCapacity))
+	p.checkCapacities(t, fmt.Sprintf("capacities %d", reported.RocksDB.CacheCapacity))
 	if got, want := p.ask(t, "config fetch.max.bytes"), "null"; got != want {
 		t.Errorf("the main consumer is given fetch.max.bytes=%s, want none", got)
 	}
 	p.ask(t, "thread")
 	p.stop(t)
 	p.checkFindings(t, finding)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's bootstrap bounds", finding)
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's own bounds", finding)
 }
 
 // clamped runs an application with a plan that asks for more than the machine has.
@@ -79,15 +80,15 @@ func (w *world) clamped(t *testing.T, changes map[string]string) {
 	app := w.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, with(goodPlan(), changes)).path
 	p := w.started(t, topic, app)
-	report := p.eventually(t, "the application as it runs", want{
-		kafka: newest, bounded: assignment.BoundedInForce, findings: []string{"PlanClamped"},
+	reported := p.eventually(t, "the application as it runs", want{
+		kafka: newest, bounded: report.BoundedActive, findings: []string{"PlanClamped"},
 	}.checkRunning)
 	const machine = 64 << 30 // more than any machine that runs this test lends to one process
-	if cache := report.RocksDB.CacheCapacity; cache <= 0 || cache > machine || report.Plan.Source != assignment.PlanClamped {
-		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, report.Plan)
+	if cache := reported.RocksDB.CacheCapacity; cache <= 0 || cache > machine || reported.Plan.Source != report.PlanClamped {
+		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, reported.Plan)
 	}
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the available memory", "PlanClamped")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the memory there is", "PlanClamped")
 }
 
 // newerOperator runs an application with a plan that knows more than the agent.
@@ -98,8 +99,8 @@ func newerOperator(t *testing.T, w *world) {
 	app.plan = newPlan(t, with(goodPlan(), map[string]string{
 		"rocksdb.hyper.clock.bytes": "1", "streams.group.protocol": "none", "streams.bootstrap.servers": "127.0.0.1:1", "something": "else",
 	})).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; unknown keys are ignored", "")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; what it does not know is left out", "")
 }
 
 // brokenPlan breaks the plan while segments of a window store open one after the other: bounded or not is decided once, and a segment that
@@ -111,11 +112,11 @@ func brokenPlan(t *testing.T, w *world) {
 	app := w.plain(t, java, newest, topic, map[string]string{"app.retention.seconds": "600", "metrics.recording.level": "DEBUG"})
 	app.plan = volume.path
 	p := w.started(t, topic, app)
-	expected := want{kafka: newest, bounded: assignment.BoundedInForce}
+	expected := want{kafka: newest, bounded: report.BoundedActive}
 	last := p.eventually(t, "the first segments", expected.checkRunning)
 
 	const interval = 5 * time.Minute // of the segments of a store that keeps 10 minutes
-	current := filepath.Join(volume.path, "..data", propertiesV1)
+	current := filepath.Join(volume.path, "..data", planfile.PropertiesKey)
 	half := properties(goodPlan())
 	steps := []struct {
 		name     string
@@ -138,30 +139,30 @@ func brokenPlan(t *testing.T, w *world) {
 		p.ask(t, fmt.Sprintf("running %d", (i+2)*records))
 		expected.findings = step.findings
 		opened := last.RocksDB.Opened
-		last = p.eventually(t, "the segments after the plan was "+step.name, func(report assignment.Report) error {
-			if report.RocksDB.Opened < opened+partitions {
-				return fmt.Errorf("opened %d, want %d more than %d", report.RocksDB.Opened, partitions, opened)
+		last = p.eventually(t, "the segments after the plan was "+step.name, func(reported report.Report) error {
+			if reported.RocksDB.Opened < opened+partitions {
+				return fmt.Errorf("opened %d, want %d more than %d", reported.RocksDB.Opened, partitions, opened)
 			}
-			return expected.checkRunning(report)
+			return expected.checkRunning(reported)
 		})
 		checkBounds(t, last)
 		checkReality(t, p, expected)
 	}
 	volume.publish(t, map[string]string{
-		propertiesV1: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
-		"generation": "g2", "jvm.options": "",
+		planfile.PropertiesKey: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
+		planfile.RevisionKey:   "g2", planfile.OptionsKey: "",
 	})
 	p.ask(t, "thread")
-	last = p.eventually(t, "the next plan", func(report assignment.Report) error {
-		if diff := cmp.Diff(assignment.ReportedPlan{OnDisk: "g2", InForce: "g2", Source: assignment.PlanMounted}, report.Plan); diff != "" {
+	last = p.eventually(t, "the next plan", func(reported report.Report) error {
+		if diff := cmp.Diff(report.Plan{OnDisk: "g2", Active: "g2", Source: report.PlanMounted}, reported.Plan); diff != "" {
 			return fmt.Errorf("plan (-want +got):\n%s", diff)
 		}
-		return expected.checkRunning(report)
+		return expected.checkRunning(reported)
 	})
 	if last.RocksDB.CacheCapacity != planCache || last.RocksDB.ArenaBlock != 32768 {
 		t.Errorf("after the next plan %+v, want the cache of the first and the arena blocks of the second", last.RocksDB)
 	}
 	checkReality(t, p, expected)
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread ends; the last good plan stays active", "PlanUnreadable, NoPlan")
+	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread dies, the last good plan stays", "PlanUnreadable, NoPlan")
 }

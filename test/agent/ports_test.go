@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // ports are containers in which the agent cannot do what it wants.
@@ -48,7 +48,7 @@ func portTaken(t *testing.T, w *world) {
 	checkReality(t, p, want{})
 	p.stop(t)
 	p.checkFindings(t, "PortTaken")
-	w.table.add(t, "report port in use; Kafka Streams "+newest, java, "bounded, without a report", "PortTaken")
+	w.table.add(t, "port of the report taken; Kafka Streams "+newest, java, "bounded, but without a report", "PortTaken")
 }
 
 // readOnly runs an application where nothing can be written but its state directory. RocksJava unpacks its library to java.io.tmpdir.
@@ -61,6 +61,6 @@ func readOnly(t *testing.T, w *world) {
 	app.options = append(app.options, "-Djava.io.tmpdir="+state)
 	app.prefix = []string{"unshare", "--mount", "sh", "-ec", fmt.Sprintf(
 		`mount -t tmpfs none %s; mount -o remount,ro,bind /; ! touch /tmp/x 2>/dev/null; exec "$@"`, state), "sh"}
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
-	w.table.add(t, "read-only file system except the state directory; Kafka Streams "+newest, java, "bounded", "")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
+	w.table.add(t, "read-only file system but for the state directory; Kafka Streams "+newest, java, "bounded", "")
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -79,12 +79,12 @@ func reportsDuringRebalances(t *testing.T, w *world, version string) {
 
 // sound gets a report, and says what is wrong with it at any time.
 func (p *process) sound(ctx context.Context) error {
-	report, err := p.report(ctx)
+	reported, err := p.report(ctx)
 	if err != nil {
 		return err
 	}
-	if report.Bounded == assignment.BoundedOff || len(report.Findings) > 0 || report.RocksDB.Closed > report.RocksDB.Opened {
-		return fmt.Errorf("not sound: %s", text(report))
+	if reported.Bounded == report.BoundedOff || len(reported.Findings) > 0 || reported.RocksDB.Closed > reported.RocksDB.Opened {
+		return fmt.Errorf("not sound: %s", text(reported))
 	}
 	return nil
 }

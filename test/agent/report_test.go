@@ -16,51 +16,51 @@ import (
 	"testing"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // podUID is the UID of the pod that the processes are told to be in.
 const podUID = "11111111-2222-3333-4444-555555555555"
 
 // report gets the agent's present report, and reads it as the operator does.
-func (p *process) report(ctx context.Context) (assignment.Report, error) {
-	var report assignment.Report
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(p.port)+assignment.ReportPath, nil)
+func (p *process) report(ctx context.Context) (report.Report, error) {
+	var reported report.Report
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(p.port)+report.Path, nil)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, assignment.MaxReportBytes+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, report.MaxBytes+1))
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return report, fmt.Errorf("%s with %d bytes", response.Status, len(body))
+		return reported, fmt.Errorf("%s with %d bytes", response.Status, len(body))
 	}
-	decoded, err := assignment.DecodeReport(body, podUID)
+	decoded, err := report.Decode(body, podUID)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	return *decoded, nil
 }
 
 // eventually waits for a report that satisfies check, and gives it.
-func (p *process) eventually(tb testing.TB, what string, check func(assignment.Report) error) assignment.Report {
+func (p *process) eventually(tb testing.TB, what string, check func(report.Report) error) report.Report {
 	tb.Helper()
-	var found assignment.Report
+	var found report.Report
 	wait(tb, "the agent reports "+what, func(ctx context.Context) error {
-		report, err := p.report(ctx)
+		reported, err := p.report(ctx)
 		if err != nil {
 			return errors.Join(err, p.ended())
 		}
-		if err := check(report); err != nil {
-			return fmt.Errorf("%w in %s", err, text(report))
+		if err := check(reported); err != nil {
+			return fmt.Errorf("%w in %s", err, text(reported))
 		}
-		found = report
+		found = reported
 		return nil
 	})
 	return found
@@ -91,11 +91,11 @@ func wait(tb testing.TB, what string, check func(context.Context) error) {
 }
 
 // text is a report for people.
-func text(report assignment.Report) string {
-	for i := range report.Clients {
-		report.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(report.Clients[i].Topology))
+func text(reported report.Report) string {
+	for i := range reported.Clients {
+		reported.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(reported.Clients[i].Topology))
 	}
-	content, err := json.Marshal(report)
+	content, err := json.Marshal(reported)
 	if err != nil {
 		return err.Error()
 	}
@@ -103,9 +103,9 @@ func text(report assignment.Report) string {
 }
 
 // reasons are the reasons of a report's findings, each once, sorted.
-func reasons(report assignment.Report) []string {
+func reasons(reported report.Report) []string {
 	list := []string{}
-	for _, finding := range report.Findings {
+	for _, finding := range reported.Findings {
 		list = append(list, finding.Reason)
 	}
 	slices.Sort(list)
@@ -113,7 +113,7 @@ func reasons(report assignment.Report) []string {
 }
 
 // tasks are the ids of the tasks that a client's threads run.
-func tasks(client assignment.ReportedClient) []string {
+func tasks(client report.Client) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
 		for _, task := range thread.Tasks {
@@ -125,7 +125,7 @@ func tasks(client assignment.ReportedClient) []string {
 }
 
 // stores are the names of the stores of a client's tasks, each once, sorted.
-func stores(client assignment.ReportedClient) []string {
+func stores(client report.Client) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
 		for _, task := range thread.Tasks {
@@ -139,7 +139,7 @@ func stores(client assignment.ReportedClient) []string {
 }
 
 // setting is who set a client's setting, and to what; empty if it is not reported.
-func setting(client assignment.ReportedClient, name string) string {
+func setting(client report.Client, name string) string {
 	for _, setting := range client.Settings {
 		if setting.Name == name {
 			return setting.Value + " by " + string(setting.By)

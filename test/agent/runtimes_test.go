@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // runtimes are JVMs that lack something.
@@ -53,7 +53,7 @@ func withoutHTTPServer(t *testing.T, w *world, java jvm, version string) {
 	p := w.started(t, topic, app)
 	p.ask(t, "thread")
 	p.ask(t, "restart")
-	checkReality(t, p, want{kafka: version, bounded: assignment.BoundedInForce})
+	checkReality(t, p, want{kafka: version, bounded: report.BoundedActive})
 	if listening(t, p.port) {
 		t.Error("somebody listens at the agent's port")
 	}
@@ -67,7 +67,7 @@ func eleven(t *testing.T, w *world, java jvm) {
 	topic := w.topic(t)
 	app := w.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, goodPlan()).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: assignment.BoundedInForce}, "thread", "restart")
+	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
 	w.table.add(t, "Kafka Streams "+newest+", plain class path", java, "bounded", "")
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const setterPackage = "dev.streamweir.agenttest."
@@ -50,7 +50,7 @@ func (s setter) run(t *testing.T, w *world, version string) {
 	java := needJVM(t, 17)
 	topic := w.topic(t)
 	plan := goodPlan()
-	w17 := want{kafka: version, bounded: assignment.BoundedInForce, capacity: s.capacity}
+	w17 := want{kafka: version, bounded: report.BoundedActive, capacity: s.capacity}
 	result := fmt.Sprintf("bounded; the application's caches are kept and counted (%d MiB each)", s.capacity/mib)
 	if s.replace {
 		plan["rocksdb.replace.caches"] = "true"
@@ -68,7 +68,7 @@ func (s setter) run(t *testing.T, w *world, version string) {
 }
 
 // checkOwnCaches checks that the report lists the caches of the open stores, and no others.
-func (s setter) checkOwnCaches(t *testing.T, rocksDB assignment.ReportedRocksDB) {
+func (s setter) checkOwnCaches(t *testing.T, rocksDB report.RocksDB) {
 	t.Helper()
 	open, listed := int(rocksDB.Opened-rocksDB.Closed), 0
 	for _, cache := range rocksDB.OwnCaches {
@@ -102,7 +102,7 @@ func plainTable(t *testing.T, w *world) {
 		p.ask(t, "thread")
 		p.ask(t, "restart")
 		if plan != "" {
-			p.eventually(t, "the application as it runs", want{kafka: newest, bounded: assignment.BoundedInForce}.checkRunning)
+			p.eventually(t, "the application as it runs", want{kafka: newest, bounded: report.BoundedActive}.checkRunning)
 		}
 		p.stop(t)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // shippedCache is the block cache that Kafka Streams gives to a store (RocksDBStore.BLOCK_CACHE_SIZE).
@@ -46,11 +46,11 @@ func relocated(t *testing.T, w *world) {
 		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(w.built, "relocated.jar")},
 		run:     append([]string{"dev.streamweir.agenttest.Main"}, arguments(topic, configs)...),
 	})
-	p.eventually(t, "that nothing is bounded", func(report assignment.Report) error {
-		if report.Bounded != assignment.BoundedOff || len(report.Clients) != 0 {
+	p.eventually(t, "that nothing is bounded", func(reported report.Report) error {
+		if reported.Bounded != report.BoundedOff || len(reported.Clients) != 0 {
 			return errors.New("want bounded Off and no clients")
 		}
-		if diff := cmp.Diff([]string{"RelocatedStreams"}, reasons(report)); diff != "" {
+		if diff := cmp.Diff([]string{"RelocatedStreams"}, reasons(reported)); diff != "" {
 			return errors.New(diff)
 		}
 		return nil

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -28,7 +28,7 @@ func versions() map[string]scenario {
 					app := w.plain(t, java, version, topic, nil)
 					app.plan = newPlan(t, goodPlan()).path
 					p := w.started(t, topic, app)
-					exercise(t, p, want{kafka: version, bounded: assignment.BoundedInForce}, "thread", "restart")
+					exercise(t, p, want{kafka: version, bounded: report.BoundedActive}, "thread", "restart")
 					w.table.add(t, "Kafka Streams "+version+", plain class path", java, "bounded", "")
 				},
 			}

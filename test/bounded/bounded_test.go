@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
@@ -219,10 +219,10 @@ func (w *world) listen(ctx context.Context, pod string, tells chan<- time.Time) 
 }
 
 // reported is the number of tasks in a report.
-func reported(report *assignment.Report) int {
+func reported(reported *report.Report) int {
 	tasks := 0
-	for i := range report.Clients {
-		for _, thread := range report.Clients[i].Threads {
+	for i := range reported.Clients {
+		for _, thread := range reported.Clients[i].Threads {
 			tasks += len(thread.Tasks)
 		}
 	}
@@ -230,10 +230,10 @@ func reported(report *assignment.Report) int {
 }
 
 // ask asks the agent in a pod for the next report after a sequence number; nil if there is none.
-func (w *world) ask(ctx context.Context, pod string, after int64) *assignment.Report {
-	address := net.JoinHostPort(w.instance(pod).Address.String(), strconv.Itoa(v1alpha1.AgentPort))
+func (w *world) ask(ctx context.Context, pod string, after int64) *report.Report {
+	address := net.JoinHostPort(w.instance(pod).Address.String(), strconv.Itoa(report.Port))
 	for ctx.Err() == nil {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?after=%d&wait=25s", address, assignment.ReportPath, after), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?after=%d&wait=25s", address, report.Path, after), nil)
 		if err != nil {
 			return nil
 		}
@@ -241,11 +241,11 @@ func (w *world) ask(ctx context.Context, pod string, after int64) *assignment.Re
 		if err != nil {
 			return nil // the test is over, or the pod is
 		}
-		report := &assignment.Report{}
-		err = json.NewDecoder(response.Body).Decode(report)
+		reported := &report.Report{}
+		err = json.NewDecoder(response.Body).Decode(reported)
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusOK && err == nil {
-			return report
+			return reported
 		}
 	}
 	return nil

@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"streamweir.dev/streamweir/agent"
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
@@ -97,7 +99,7 @@ func newWorld(tb testing.TB, namespace string, app *kafkatest.RunningApplication
 	if err != nil {
 		tb.Fatal(err)
 	}
-	monitor, reports := assignment.NewMonitor(assignment.MonitorOptions{}), assignment.NewReports(assignment.ReportsOptions{})
+	monitor, reports := assignment.NewMonitor(assignment.MonitorOptions{}), reportclient.New(reportclient.Options{})
 	reconciler := &controllers.StreamAppReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("streamweir.dev/operator"),
 		Groups: monitor, Reports: reports, AgentJar: agent.Jar, Clock: clock.RealClock{},
@@ -213,7 +215,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 		case <-ticker.C:
 		}
 		files := w.kubelet.Mounted(pod, "streamweir-plan-shop")
-		if generation := files[v1alpha1.PlanRevisionKey]; generation == last || generation == "" {
+		if generation := files[planfile.RevisionKey]; generation == last || generation == "" {
 			continue
 		}
 		for name, content := range files {
@@ -225,7 +227,7 @@ func (w *world) project(ctx context.Context, pod, folder string) error {
 				return err
 			}
 		}
-		last = files[v1alpha1.PlanRevisionKey]
+		last = files[planfile.RevisionKey]
 	}
 }
 

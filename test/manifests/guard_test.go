@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -53,7 +54,7 @@ func planMap(namespace, name string) *corev1.ConfigMap {
 			Namespace: namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "orders", UID: "1"}},
 		},
-		Data: map[string]string{v1alpha1.PlanOptionsKey: "-XX:MaxRAMPercentage=50"},
+		Data: map[string]string{planfile.OptionsKey: "-XX:MaxRAMPercentage=50"},
 	}
 }
 
@@ -202,7 +203,7 @@ func TestGarbageCollection(t *testing.T) {
 			wantAllowed(t, collector.Delete(t.Context(), injection.DeepCopy(), client.DryRunAll))
 			wantDenied(t, byOwnObjects, func() error {
 				changed := plan.DeepCopy()
-				changed.Data[v1alpha1.PlanOptionsKey] = "-XX:OnOutOfMemoryError=id"
+				changed.Data[planfile.OptionsKey] = "-XX:OnOutOfMemoryError=id"
 				return collector.Update(t.Context(), changed, client.DryRunAll)
 			})
 			wantDenied(t, byOwnObjects, func() error {

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/memplan"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
@@ -118,7 +119,7 @@ func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instance
 		}
 		var plan corev1.ConfigMap
 		g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
-		g.Expect(plan.Data[v1alpha1.PlanOptionsKey]).To(gomega.Equal(want.options), "injected options")
+		g.Expect(plan.Data[planfile.OptionsKey]).To(gomega.Equal(want.options), "injected options")
 		for _, condition := range []string{v1alpha1.ConditionFits, v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied} {
 			c := meta.FindStatusCondition(found.Status.Conditions, condition)
 			g.Expect(c.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+c.Message)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/memplan"
 )
 
@@ -143,7 +143,7 @@ func (e *experiment) bounded(ctx context.Context) error {
 		for _, i := range e.instances {
 			if told, err := i.ask(ctx); err != nil {
 				return err
-			} else if told.Bounded == assignment.BoundedOff {
+			} else if told.Bounded == report.BoundedOff {
 				return finalError{fmt.Errorf("%s is not bounded: see %s", i.name, i.log)}
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
@@ -133,10 +133,10 @@ func (i *instance) stop(signal syscall.Signal) {
 }
 
 // ask gets the agent's report.
-func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
+func (i *instance) ask(ctx context.Context) (*report.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+assignment.ReportPath, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+report.Path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +145,6 @@ func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	told := &assignment.Report{}
+	told := &report.Report{}
 	return told, json.NewDecoder(response.Body).Decode(told)
 }

@@ -4,12 +4,11 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"streamweir.dev/streamweir/controllers"
 	"streamweir.dev/streamweir/memplan"
 )
 
@@ -35,27 +34,14 @@ func planAtNeed(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
 
 // writePlan writes the files of a plan as the operator mounts them.
 func writePlan(folder string, plan *memplan.Plan) error {
-	options, properties := planFiles(plan)
-	generation := fmt.Sprintf("%x", sha256.Sum256([]byte(options+properties)))[:16]
-	for name, text := range map[string]string{"jvm.options": options, "plan.v1.properties": properties, "generation": generation} {
+	file, err := controllers.PlanFile(*plan)
+	if err != nil {
+		return err
+	}
+	for name, text := range file.Files() {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// planFiles are the JVM's options, one a line, and the properties that the agent reads.
-func planFiles(plan *memplan.Plan) (options, properties string) {
-	var flags, values strings.Builder
-	fmt.Fprintf(&values, "limit.bytes=%d\nheap.bytes=%d\n", int64(plan.Limit), int64(plan.Heap))
-	for _, c := range plan.Configs {
-		line := strings.TrimSuffix(c.Name+"="+c.Value, "=") + "\n"
-		if c.Kind == memplan.JVMOption {
-			flags.WriteString(line)
-		} else {
-			values.WriteString(line)
-		}
-	}
-	return flags.String(), values.String()
 }

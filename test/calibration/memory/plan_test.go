@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/memplan"
 )
 
@@ -82,8 +83,8 @@ func TestPlanFilesAreAsTheOperatorWritesThem(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if generation, err := os.ReadFile(filepath.Join(folder, "generation")); err != nil || len(generation) != 16 {
-		t.Errorf("generation %q: %v", generation, err)
+	if revision, err := os.ReadFile(filepath.Join(folder, planfile.RevisionKey)); err != nil || len(revision) != 16 {
+		t.Errorf("revision %q: %v", revision, err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -121,7 +121,7 @@ func (w *watch) take(s *sample) {
 func (w *watch) follow(ctx context.Context, i *instance) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
-	var told *assignment.Report
+	var told *report.Report
 	var most *sample
 	asked, logged := time.Time{}, time.Now()
 	for {
@@ -166,7 +166,7 @@ func (w *watch) write(s *sample) {
 }
 
 // sample reads an instance; nil if its cgroup cannot be read.
-func (i *instance) sample(told *assignment.Report) *sample {
+func (i *instance) sample(told *report.Report) *sample {
 	m, err := i.cgroup.read()
 	if err != nil {
 		return nil

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment_test
+package reportclient_test
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/report/reporttest"
+	"streamweir.dev/streamweir/agent/reportclient"
 )
 
 // fakeAgent serves the report of one pod as the agent does, unless it is told to lie.
@@ -25,7 +27,7 @@ type fakeAgent struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	report  *assignment.Report
+	report  *report.Report
 	changed chan struct{} // Closed at each change.
 	waiting int           // Requests that wait for one.
 	lie     http.HandlerFunc
@@ -38,15 +40,15 @@ type asked struct {
 	query string
 }
 
-func newFakeAgent(t testing.TB, r *assignment.Report) *fakeAgent {
+func newFakeAgent(t testing.TB, r *report.Report) *fakeAgent {
 	return &fakeAgent{t: t, report: r, changed: make(chan struct{})}
 }
 
 func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.asked = append(a.asked, asked{time.Now(), r.URL.RawQuery})
-	lie, report, changed := a.lie, a.report, a.changed
-	if r.URL.Path != assignment.ReportPath || r.Method != http.MethodGet || r.Header.Get("Accept-Encoding") != "identity" {
+	lie, current, changed := a.lie, a.report, a.changed
+	if r.URL.Path != report.Path || r.Method != http.MethodGet || r.Header.Get("Accept-Encoding") != "identity" {
 		a.t.Errorf("the agent was asked with %s %s and %v", r.Method, r.URL, r.Header)
 	}
 	a.mu.Unlock()
@@ -54,22 +56,22 @@ func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		lie(w, r)
 		return
 	}
-	if r.URL.Query().Get("after") == strconv.FormatInt(report.Seq, 10) {
+	if r.URL.Query().Get("after") == strconv.FormatInt(current.Seq, 10) {
 		wait, err := time.ParseDuration(r.URL.Query().Get("wait"))
 		if err != nil || wait > 25*time.Second {
 			a.t.Errorf("the agent was asked to wait %q", r.URL.RawQuery)
 		}
-		if report = a.wait(r.Context(), changed, wait); report == nil {
+		if current = a.wait(r.Context(), changed, wait); current == nil {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(encode(a.t, report)) // The client may have gone.
+	_, _ = w.Write(reporttest.Encode(a.t, current)) // The client may have gone.
 }
 
 // wait waits for a change; nil: there was none.
-func (a *fakeAgent) wait(ctx context.Context, changed chan struct{}, wait time.Duration) *assignment.Report {
+func (a *fakeAgent) wait(ctx context.Context, changed chan struct{}, wait time.Duration) *report.Report {
 	a.count(1)
 	defer a.count(-1)
 	timer := time.NewTimer(wait)
@@ -99,7 +101,7 @@ func (a *fakeAgent) waits() bool {
 }
 
 // set changes the report; those who wait are told if its seq is another one.
-func (a *fakeAgent) set(r *assignment.Report) {
+func (a *fakeAgent) set(r *report.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.report.Seq
@@ -247,11 +249,11 @@ func (c *closing) Close() error {
 // fleet is what a test of reports has: a source, and pods pod-0, pod-1 and so on with an agent each.
 type fleet struct {
 	*testing.T
-	*assignment.Reports
+	*reportclient.Client
 
 	network *fakeNetwork
 	agents  []*fakeAgent
-	pods    []assignment.PodEndpoint
+	pods    []reportclient.Endpoint
 }
 
 // reported runs a test in a bubble with a source that tracks pods under the key shop/orders. They have run for an hour. Once the test has
@@ -263,12 +265,12 @@ func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
 			conns: map[string][]*fakeConn{}}
 		f := fleet{T: t, network: n}
 		for i := range pods {
-			e := assignment.PodEndpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
+			e := reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
 				Address: fmt.Sprintf("10.0.0.%d:7907", i), Since: time.Now().Add(-time.Hour)}
-			agent := newFakeAgent(t, reportOf(e.UID, time.Now().UnixMilli(), 2, 1))
+			agent := newFakeAgent(t, reporttest.New(e.UID, time.Now().UnixMilli(), 2, 1))
 			f.pods, f.agents, n.agents[e.Address] = append(f.pods, e), append(f.agents, agent), agent
 		}
-		f.Reports = assignment.NewReports(assignment.ReportsOptions{Dial: n.dial, LongPolls: longPolls})
+		f.Client = reportclient.New(reportclient.Options{Dial: n.dial, LongPolls: longPolls})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Start(ctx) }()
@@ -282,7 +284,7 @@ func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
 }
 
 // latest gives what is known of a pod.
-func (f fleet) latest(i int) assignment.PodReport { return f.Latest("shop/orders")[f.pods[i].UID] }
+func (f fleet) latest(i int) report.PodReport { return f.Latest("shop/orders")[f.pods[i].UID] }
 
 // told gives the keys that wait to be received, sorted.
 func (f fleet) told() []string {
@@ -304,4 +306,10 @@ func (f fleet) isTold(want bool, what string) {
 	if got := len(f.told()) > 0; got != want {
 		f.Errorf("%s: told is %v, should be %v", what, got, want)
 	}
+}
+
+// in lets time pass, and waits until nothing moves.
+func in(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }

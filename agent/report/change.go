@@ -1,15 +1,15 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package report
 
 import (
 	"reflect"
 	"slices"
 )
 
-// news says whether a report is worth telling of after another; each may be nil. Figures, which change all the time, are not.
-func news(before, now *Report) bool {
+// Changed returns whether more than figures, which change all the time, differs between two reports. Each may be nil.
+func Changed(before, now *Report) bool {
 	if before == now || now == nil {
 		return false
 	}
@@ -22,7 +22,7 @@ func (r *Report) withoutFigures() Report {
 	w.RocksDB.CacheUsage, w.RocksDB.CachePinned, w.RocksDB.Opened, w.RocksDB.Closed = 0, 0, 0, 0
 	w.Clients = slices.Clone(r.Clients)
 	for i := range w.Clients {
-		w.Clients[i].Records, w.Clients[i].StateDir.Bytes, w.Clients[i].Brokers = ReportedRecords{}, 0, 0
+		w.Clients[i].Records, w.Clients[i].StateDir.Bytes, w.Clients[i].Brokers = Records{}, 0, 0
 	}
 	j := &w.JVM
 	j.HeapUsed, j.HeapLive, j.Metaspace, j.CodeCache, j.Direct, j.Threads, j.ThreadsPeak = 0, 0, 0, 0, 0, 0, 0

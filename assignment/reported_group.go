@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // ReportedApplication is what the reports of some pods say of one application.
@@ -38,12 +40,12 @@ type ReportedGroup struct {
 func (g *ReportedGroup) Complete() bool { return len(g.Missing) == 0 }
 
 // GroupOfReports puts together what the pods of one workload report. The order of the pods makes no difference; pods without a report
-// count as missing, so that a caller leaves out, by setting Report to nil, what it thinks too old.
+// count as missing, so that a caller leaves out, by setting report.Report to nil, what it thinks too old.
 //
 // applicationID is the application that is meant; empty: the only one that the pods run, else the one with most tasks, then the first by
 // name. known are the subtopologies as they were last known: a task that no pod has right now does not make a subtopology smaller, nor a
 // store that is not open right now make it poorer. They are to be dropped when the application is another one, as after a rollout.
-func GroupOfReports(pods []PodReport, applicationID string, known []Subtopology) ReportedGroup {
+func GroupOfReports(pods []report.PodReport, applicationID string, known []Subtopology) ReportedGroup {
 	var g ReportedGroup
 	var clients []podClient
 	for _, p := range pods {
@@ -74,7 +76,7 @@ func GroupOfReports(pods []PodReport, applicationID string, known []Subtopology)
 // podClient is a KafkaStreams client in a pod.
 type podClient struct {
 	pod string
-	*ReportedClient
+	*report.Client
 }
 
 // tasks is the number of tasks of a client.
@@ -89,7 +91,7 @@ func (c podClient) tasks() int {
 // setting gives the value of a setting of the main consumer or of Kafka Streams: the most specific prefix counts.
 func (c podClient) setting(name string) (string, bool) {
 	for _, prefix := range []string{"main.consumer.", "consumer.", ""} {
-		if i := slices.IndexFunc(c.Settings, func(s ReportedSetting) bool { return s.Name == prefix+name }); i >= 0 {
+		if i := slices.IndexFunc(c.Settings, func(s report.Setting) bool { return s.Name == prefix+name }); i >= 0 {
 			return c.Settings[i].Value, true
 		}
 	}
@@ -157,7 +159,7 @@ func processOf(c podClient) Process {
 			task, ok := parseTask(t.ID)
 			switch {
 			case !ok:
-			case t.Role == RoleStandby:
+			case t.Role == report.RoleStandby:
 				p.Tasks.Standby = append(p.Tasks.Standby, task)
 			default:
 				p.Tasks.Active = append(p.Tasks.Active, task)
@@ -167,4 +169,10 @@ func processOf(c podClient) Process {
 	sortTasks(p.Tasks.Active)
 	sortTasks(p.Tasks.Standby)
 	return p
+}
+
+// parseTask parses the ID of a reported task.
+func parseTask(id string) (Task, bool) {
+	subtopology, partition, ok := report.ParseTaskID(id)
+	return Task{Subtopology: subtopology, Partition: partition}, ok
 }

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment_test
+package reportclient_test
 
 import (
 	"context"
@@ -13,14 +13,16 @@ import (
 	"testing"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/report/reporttest"
+	"streamweir.dev/streamweir/agent/reportclient"
 )
 
 // loopback serves agents at an address each, and gives the pods.
-func loopback(t testing.TB, pods int) ([]*fakeAgent, []assignment.PodEndpoint, func()) {
+func loopback(t testing.TB, pods int) ([]*fakeAgent, []reportclient.Endpoint, func()) {
 	t.Helper()
 	agents := make([]*fakeAgent, pods)
-	endpoints := make([]assignment.PodEndpoint, pods)
+	endpoints := make([]reportclient.Endpoint, pods)
 	byAddress := map[string]*fakeAgent{}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		byAddress[r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()].ServeHTTP(w, r)
@@ -33,8 +35,8 @@ func loopback(t testing.TB, pods int) ([]*fakeAgent, []assignment.PodEndpoint, f
 		}
 		listeners[i] = listener
 		uid := fmt.Sprintf("uid-%d", i)
-		agents[i] = newFakeAgent(t, reportOf(uid, 1, 10, 5))
-		endpoints[i] = assignment.PodEndpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Since: time.Now()}
+		agents[i] = newFakeAgent(t, reporttest.New(uid, 1, 10, 5))
+		endpoints[i] = reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Since: time.Now()}
 		byAddress[listener.Addr().String()] = agents[i]
 	}
 	for _, listener := range listeners {
@@ -44,8 +46,8 @@ func loopback(t testing.TB, pods int) ([]*fakeAgent, []assignment.PodEndpoint, f
 }
 
 // started starts a source that tracks pods, and gives what ends it.
-func started(t testing.TB, pods []assignment.PodEndpoint) (*assignment.Reports, func()) {
-	r := assignment.NewReports(assignment.ReportsOptions{})
+func started(t testing.TB, pods []reportclient.Endpoint) (*reportclient.Client, func()) {
+	r := reportclient.New(reportclient.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.Start(ctx) }()
@@ -59,7 +61,7 @@ func started(t testing.TB, pods []assignment.PodEndpoint) (*assignment.Reports, 
 }
 
 // untilTold waits for the key until what is wanted holds.
-func untilTold(t testing.TB, r *assignment.Reports, what string, ok func(map[string]assignment.PodReport) bool) {
+func untilTold(t testing.TB, r *reportclient.Client, what string, ok func(map[string]report.PodReport) bool) {
 	t.Helper()
 	for deadline := time.After(20 * time.Second); !ok(r.Latest("shop/orders")); {
 		select {
@@ -75,7 +77,7 @@ func goroutines() (n int) {
 	stacks := make([]byte, 8<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "assignment.(*Reports)") || strings.Contains(stack, "net/http.") {
+		if strings.Contains(stack, "reportclient.(*Client)") || strings.Contains(stack, "net/http.") {
 			n++
 		}
 	}
@@ -86,19 +88,19 @@ func TestReportsOverTCP(t *testing.T) {
 	before := goroutines()
 	agents, pods, end := loopback(t, 3)
 	r, stop := started(t, pods)
-	untilTold(t, r, "every report", func(latest map[string]assignment.PodReport) bool {
+	untilTold(t, r, "every report", func(latest map[string]report.PodReport) bool {
 		return latest["uid-0"].Report != nil && latest["uid-1"].Report != nil && latest["uid-2"].Report != nil
 	})
-	agents[1].set(reportOf("uid-1", 2, 20, 5))
-	untilTold(t, r, "the rebalance", func(latest map[string]assignment.PodReport) bool { return latest["uid-1"].Report.Seq == 2 })
-	agents[2].set(reportOf("uid-7", 3, 20, 5))
-	untilTold(t, r, "the wrong pod", func(latest map[string]assignment.PodReport) bool {
-		return latest["uid-2"].Err != nil && latest["uid-2"].Err.Fault == assignment.ReportWrongPod
+	agents[1].set(reporttest.New("uid-1", 2, 20, 5))
+	untilTold(t, r, "the rebalance", func(latest map[string]report.PodReport) bool { return latest["uid-1"].Report.Seq == 2 })
+	agents[2].set(reporttest.New("uid-7", 3, 20, 5))
+	untilTold(t, r, "the wrong pod", func(latest map[string]report.PodReport) bool {
+		return latest["uid-2"].Err != nil && latest["uid-2"].Err.Fault == report.WrongPod
 	})
 	end()
-	untilTold(t, r, "the end of a process", func(latest map[string]assignment.PodReport) bool {
+	untilTold(t, r, "the end of a process", func(latest map[string]report.PodReport) bool {
 		e := latest["uid-0"].Err
-		return e != nil && e.Fault == assignment.ReportUnreachable && latest["uid-0"].Gone.IsZero()
+		return e != nil && e.Fault == report.Unreachable && latest["uid-0"].Gone.IsZero()
 	})
 	stop()
 	for deadline := time.After(20 * time.Second); goroutines() > before; {
@@ -137,7 +139,7 @@ func BenchmarkReportsChange(b *testing.B) {
 		i := next % pods
 		next++
 		seqs[i]++
-		agents[i].set(reportOf(endpoints[i].UID, seqs[i], 10, 5))
+		agents[i].set(reporttest.New(endpoints[i].UID, seqs[i], 10, 5))
 		for r.Latest("shop/orders")[endpoints[i].UID].Report.Seq != seqs[i] {
 			<-r.Changes()
 		}

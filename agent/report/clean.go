@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package report
 
 import (
 	"regexp"
@@ -15,17 +15,18 @@ import (
 // taskID is the form of a task's ID (org.apache.kafka.streams.processor.TaskId), the named topology first if there is one.
 var taskID = regexp.MustCompile(`^((?:.+__)?(?:0|[1-9][0-9]{0,8}))_(0|[1-9][0-9]{0,8})$`)
 
-// parseTask reads a task's ID. What is before the partition is the subtopology, as in the decoders of classic groups.
-func parseTask(id string) (Task, bool) {
-	m := taskID.FindStringSubmatch(id)
-	if m == nil || len(id) > maxName || text(id, maxName) != id {
-		return Task{}, false
+// ParseTaskID splits a task's ID into the subtopology, which is all before the partition as in the decoders of classic groups, and the
+// partition. ok is false for a text that is not a task's ID.
+func ParseTaskID(id string) (subtopology string, partition int32, ok bool) {
+	match := taskID.FindStringSubmatch(id)
+	if match == nil || len(id) > maxName || text(id, maxName) != id {
+		return "", 0, false
 	}
-	partition, err := strconv.ParseInt(m[2], 10, 32)
-	if err != nil || partition > maxPartition {
-		return Task{}, false
+	number, err := strconv.ParseInt(match[2], 10, 32)
+	if err != nil || number > maxPartition {
+		return "", 0, false
 	}
-	return Task{Subtopology: m[1], Partition: int32(partition)}, true
+	return match[1], int32(number), true
 }
 
 // amount brings an amount between 0 and maxAmount.

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment_test
+package reportclient_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/report/reporttest"
+	"streamweir.dev/streamweir/agent/reportclient"
 )
 
 func TestReportsTellOfTheFirstReport(t *testing.T) {
@@ -43,15 +45,15 @@ func TestReportsTellAtOnceOfWhatChangesButNotOfFigures(t *testing.T) {
 		seq := a.report.Seq
 		steps := []struct {
 			what   string
-			report *assignment.Report
+			report *report.Report
 			wait   time.Duration
 			want   bool
 		}{
-			{"another assignment", reportOf("uid-0", seq+1, 5, 1), 10 * time.Millisecond, true},
-			{"the same under another seq", reportOf("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
-			{"other figures", withFigures(reportOf("uid-0", seq+2, 5, 1)), 2 * time.Minute, false},
-			{"something that counts, under the same seq", withLimit(reportOf("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
-			{"a process that has started anew with a smaller seq", reportOf("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
+			{"another assignment", reporttest.New("uid-0", seq+1, 5, 1), 10 * time.Millisecond, true},
+			{"the same under another seq", reporttest.New("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
+			{"other figures", withFigures(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, false},
+			{"something that counts, under the same seq", withLimit(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
+			{"a process that has started anew with a smaller seq", reporttest.New("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
 		}
 		for _, s := range steps {
 			a.set(s.report)
@@ -64,13 +66,13 @@ func TestReportsTellAtOnceOfWhatChangesButNotOfFigures(t *testing.T) {
 	})
 }
 
-func withFigures(r *assignment.Report) *assignment.Report {
+func withFigures(r *report.Report) *report.Report {
 	r.RocksDB.CacheUsage, r.RocksDB.Opened, r.JVM.HeapLive, r.Cgroup.Usage, r.Cgroup.Peak = 1, 2, 3, 4, 5
 	r.Clients[0].Records.LargestSize, r.Clients[0].StateDir.Bytes, r.JVM.ThreadsPeak = 6, 7, 8
 	return r
 }
 
-func withLimit(r *assignment.Report) *assignment.Report {
+func withLimit(r *report.Report) *report.Report {
 	r.Cgroup.Limit++
 	return r
 }
@@ -110,7 +112,7 @@ func TestReportsKeepTheLastReportOfAPodThatDoesNotAnswer(t *testing.T) {
 		f.network.breakOff(f.pods[0].Address, syscall.ECONNRESET)
 		in(5 * time.Minute)
 		got := f.latest(0)
-		if got.Err == nil || got.Err.Fault != assignment.ReportUnreachable || got.Report != first.Report || !got.At.Equal(first.At) {
+		if got.Err == nil || got.Err.Fault != report.Unreachable || got.Report != first.Report || !got.At.Equal(first.At) {
 			f.Errorf("it is %+v, should have the last report", got)
 		}
 		if age := time.Since(got.Since); age < 5*time.Minute-time.Second || age > 5*time.Minute || !got.Gone.IsZero() {
@@ -196,12 +198,12 @@ func TestReportsBoundTheRequestsToAPodThatAlwaysHasNews(t *testing.T) {
 		in(time.Minute)
 		began := time.Now()
 		f.network.agents[f.pods[0].Address] = nil
-		a := newFakeAgent(t, reportOf("uid-0", 1, 1, 0))
+		a := newFakeAgent(t, reporttest.New("uid-0", 1, 1, 0))
 		f.network.agents[f.pods[0].Address] = a
 		f.network.breakOff(f.pods[0].Address, syscall.ECONNRESET)
 		stop := time.After(time.Minute)
 		for seq := int64(2); ; seq++ {
-			a.set(reportOf("uid-0", seq, 1, 0))
+			a.set(reporttest.New("uid-0", seq, 1, 0))
 			in(10 * time.Millisecond)
 			select {
 			case <-stop:
@@ -220,7 +222,7 @@ func TestReportsTrackWhoIsThere(t *testing.T) {
 		in(time.Second)
 		first := f.latest(0)
 		f.isTold(true, "the first reports")
-		f.Track("shop/orders", []assignment.PodEndpoint{f.pods[0], f.pods[0], {Name: "new", UID: "uid-new"}})
+		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], f.pods[0], {Name: "new", UID: "uid-new"}})
 		began := time.Now()
 		in(2 * time.Minute)
 		latest := f.Latest("shop/orders")
@@ -233,7 +235,7 @@ func TestReportsTrackWhoIsThere(t *testing.T) {
 		if n := len(f.agents[0].since(began)); n > 10 {
 			f.Errorf("a pod that was named twice was asked %d times in two minutes", n)
 		}
-		f.Track("shop/orders", []assignment.PodEndpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address}})
+		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address}})
 		in(time.Second)
 		if got := f.latest(1); got.Report == nil {
 			f.Errorf("a pod that is there again is %+v", got)
@@ -256,7 +258,7 @@ func TestReportsFollowAPodToAnotherAddress(t *testing.T) {
 		f.pods[0].Address = f.pods[1].Address // Where another pod answers.
 		f.Track("shop/orders", f.pods)
 		in(time.Second)
-		if got := f.latest(0); got.Err == nil || got.Err.Fault != assignment.ReportWrongPod || got.Report != kept {
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != report.WrongPod || got.Report != kept {
 			f.Errorf("at another pod's address it is %+v", got)
 		}
 		f.isTold(true, "the wrong pod")
@@ -294,7 +296,7 @@ func TestReportsAskInTurnWhereThereAreMorePodsThanLongPolls(t *testing.T) {
 			f.Errorf("%d pods have a long-poll, should be 2", long)
 		}
 		f.told()
-		f.agents[0].set(reportOf("uid-0", 5, 1, 1))
+		f.agents[0].set(reporttest.New("uid-0", 5, 1, 1))
 		in(12 * time.Second)
 		f.isTold(true, "a change")
 		f.Track("shop/orders", f.pods[:2])
@@ -316,9 +318,9 @@ func TestReportsStartOnce(t *testing.T) {
 
 func TestReportsTrackBeforeTheyStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := assignment.NewReports(assignment.ReportsOptions{})
-		r.Track("shop/orders", []assignment.PodEndpoint{{Name: "a", UID: "a", Address: "no address"}, {Name: "b", UID: "b"}})
-		r.Track("shop/orders", []assignment.PodEndpoint{{Name: "a", UID: "a", Address: "no address"}})
+		r := reportclient.New(reportclient.Options{})
+		r.Track("shop/orders", []reportclient.Endpoint{{Name: "a", UID: "a", Address: "no address"}, {Name: "b", UID: "b"}})
+		r.Track("shop/orders", []reportclient.Endpoint{{Name: "a", UID: "a", Address: "no address"}})
 		in(time.Hour)
 		if got := r.Latest("shop/orders"); len(got) != 1 || got["a"].Err != nil {
 			t.Errorf("before the start it is %+v", got)
@@ -327,7 +329,7 @@ func TestReportsTrackBeforeTheyStart(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- r.Start(ctx) }()
 		in(time.Second)
-		if got := r.Latest("shop/orders")["a"]; got.Err == nil || got.Err.Fault != assignment.ReportUnreachable {
+		if got := r.Latest("shop/orders")["a"]; got.Err == nil || got.Err.Fault != report.Unreachable {
 			t.Errorf("a pod whose address is none is %+v", got)
 		}
 		cancel()

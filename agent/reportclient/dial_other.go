@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package assignment
+package reportclient
 
 import "syscall"
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"streamweir.dev/streamweir/agent/report"
 )
 
 // subtopologiesOf gives the subtopologies whose tasks the clients have, or that were known, and the global stores.
@@ -63,7 +65,7 @@ func subtopologiesOf(clients []podClient, known []Subtopology) (subtopologies []
 }
 
 // openStore reads a store. The scopes are those of the store suppliers (metricsScope) of Kafka Streams 2.4 to 4.4, with "-state".
-func openStore(s ReportedStore) OpenStore {
+func openStore(s report.Store) OpenStore {
 	store := OpenStore{Name: s.Name, Kind: KeyValue, InMemory: strings.HasPrefix(s.Scope, "in-memory")}
 	named := kindByName(s.Name)
 	switch {
@@ -140,14 +142,17 @@ func protocolOf(c podClient) Protocol {
 	return Classic
 }
 
-// standbysSetting is num.standby.replicas, 0 by default (StreamsConfig). More than a thousand is no number of copies.
+// maxStandbys bounds num.standby.replicas: a larger value is not a number of copies.
+const maxStandbys = 1_000
+
+// standbysSetting returns num.standby.replicas, which is 0 by default (StreamsConfig).
 func standbysSetting(c podClient) int32 {
 	value, _ := c.setting("num.standby.replicas")
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil {
 		return 0
 	}
-	return int32(min(max(n, 0), maxThreads))
+	return int32(min(max(n, 0), maxStandbys))
 }
 
 // compareVersions orders versions by their numbers, then by their text.

@@ -12,20 +12,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/report/reporttest"
 	"streamweir.dev/streamweir/assignment"
 )
 
 // client makes a KafkaStreams client of an application. Each thread is written as its tasks, standbys with a star: "0_1 0_2*".
-func client(applicationID, clientID string, threads ...string) assignment.ReportedClient {
-	c := assignment.ReportedClient{ApplicationID: applicationID, ClientID: clientID, Version: "4.4.0"}
+func client(applicationID, clientID string, threads ...string) report.Client {
+	c := report.Client{ApplicationID: applicationID, ClientID: clientID, Version: "4.4.0"}
 	for i, tasks := range threads {
-		thread := assignment.ReportedThread{Name: fmt.Sprintf("%s-StreamThread-%d", clientID, i+1)}
+		thread := report.Thread{Name: fmt.Sprintf("%s-StreamThread-%d", clientID, i+1)}
 		for task := range strings.FieldsSeq(tasks) {
-			role := assignment.RoleActive
+			role := report.RoleActive
 			if id, ok := strings.CutSuffix(task, "*"); ok {
-				task, role = id, assignment.RoleStandby
+				task, role = id, report.RoleStandby
 			}
-			thread.Tasks = append(thread.Tasks, assignment.ReportedTask{ID: task, Role: role})
+			thread.Tasks = append(thread.Tasks, report.Task{ID: task, Role: role})
 		}
 		c.Threads = append(c.Threads, thread)
 	}
@@ -33,16 +35,16 @@ func client(applicationID, clientID string, threads ...string) assignment.Report
 }
 
 // with adds settings, written name=value.
-func with(c assignment.ReportedClient, settings ...string) assignment.ReportedClient {
+func with(c report.Client, settings ...string) report.Client {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
-		c.Settings = append(c.Settings, assignment.ReportedSetting{Name: name, Value: value, By: assignment.SetByApp})
+		c.Settings = append(c.Settings, report.Setting{Name: name, Value: value, By: report.SetByApp})
 	}
 	return c
 }
 
 // opens adds stores to all tasks of a subtopology, written name:scope.
-func opens(c assignment.ReportedClient, subtopology string, stores ...string) assignment.ReportedClient {
+func opens(c report.Client, subtopology string, stores ...string) report.Client {
 	for i := range c.Threads {
 		for j := range c.Threads[i].Tasks {
 			task := &c.Threads[i].Tasks[j]
@@ -51,7 +53,7 @@ func opens(c assignment.ReportedClient, subtopology string, stores ...string) as
 			}
 			for _, s := range stores {
 				name, scope, _ := strings.Cut(s, ":")
-				task.Stores = append(task.Stores, assignment.ReportedStore{Name: name, Scope: scope})
+				task.Stores = append(task.Stores, report.Store{Name: name, Scope: scope})
 			}
 		}
 	}
@@ -59,8 +61,8 @@ func opens(c assignment.ReportedClient, subtopology string, stores ...string) as
 }
 
 // reports makes what is known of a pod; without clients it has reported that there are none.
-func reports(pod string, clients ...assignment.ReportedClient) assignment.PodReport {
-	return assignment.PodReport{Pod: pod, UID: pod, Report: &assignment.Report{Clients: clients}}
+func reports(pod string, clients ...report.Client) report.PodReport {
+	return report.PodReport{Pod: pod, UID: pod, Report: &report.Report{Clients: clients}}
 }
 
 // tasksOf reads tasks as in client.
@@ -80,14 +82,14 @@ func tasksOf(text string) assignment.Tasks {
 }
 
 func TestGroupOfReportsPutsPodsTogether(t *testing.T) {
-	pods := []assignment.PodReport{
+	pods := []report.PodReport{
 		reports("a", opens(with(client("orders", "orders-1", "0_0 1_4", "0_2 0_1*"), "num.standby.replicas=1", "security.protocol=SASL_SSL"),
 			"0", "counts:rocksdb-state", "hourly:rocksdb-window-state")),
 		reports("b", opens(with(client("orders", "orders-2", "0_1 0_0*"), "num.standby.replicas=1", "consumer.group.instance.id=b"),
 			"0", "counts:rocksdb-state", "seen:in-memory-session-state")),
 		reports("c"),
 	}
-	pods[1].Report.Clients[0].GlobalStores = []assignment.ReportedStore{{Name: "rates", Scope: "rocksdb-state"}}
+	pods[1].Report.Clients[0].GlobalStores = []report.Store{{Name: "rates", Scope: "rocksdb-state"}}
 	pods[1].Report.Clients[0].Brokers = 3
 	got := assignment.GroupOfReports(pods, "", nil)
 	want := assignment.ReportedGroup{ReportedApplication: assignment.ReportedApplication{
@@ -121,12 +123,12 @@ func TestGroupOfReportsPutsPodsTogether(t *testing.T) {
 }
 
 func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
-	pods := []assignment.PodReport{
+	pods := []report.PodReport{
 		reports("a", client("audit", "audit-1", "0_0"), client("orders", "orders-1", "0_0 0_1")),
 		reports("b", client("orders", "orders-2", "0_2"), client("zoo", "zoo-1", "0_0 0_1 0_2")),
 	}
 	cases := map[string]struct {
-		pods          []assignment.PodReport
+		pods          []report.PodReport
 		applicationID string
 		want          string
 		wantGuessed   bool
@@ -136,7 +138,7 @@ func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
 		"by an ID that no pod runs":             {pods, "payments", "payments", false, "audit orders zoo"},
 		"the one with most tasks, then by name": {pods, "", "orders", true, "audit zoo"},
 		"the only one":                          {pods[:1:1][:0], "", "", false, ""},
-		"the only one that runs":                {[]assignment.PodReport{reports("a", client("orders", "x", ""))}, "", "orders", false, ""},
+		"the only one that runs":                {[]report.PodReport{reports("a", client("orders", "x", ""))}, "", "orders", false, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +155,7 @@ func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
 }
 
 func TestGroupOfReportsAddsUpTheClientsOfAPod(t *testing.T) {
-	got := assignment.GroupOfReports([]assignment.PodReport{
+	got := assignment.GroupOfReports([]report.PodReport{
 		reports("a", with(client("orders", "x", "0_0", "0_1"), "group.instance.id=x"), client("orders", "y", "0_2 0_1*")),
 	}, "orders", nil)
 	want := []assignment.PodLoad{{Pod: "a", Processes: 2, Threads: 3, Tasks: tasksOf("0_0 0_1 0_2 0_1*")}}
@@ -163,8 +165,8 @@ func TestGroupOfReportsAddsUpTheClientsOfAPod(t *testing.T) {
 }
 
 func TestGroupOfReportsIsCompleteWhenEveryPodHasReported(t *testing.T) {
-	silent := assignment.PodReport{Pod: "z", Err: &assignment.ReportError{Fault: assignment.ReportUnreachable}}
-	got := assignment.GroupOfReports([]assignment.PodReport{silent, {Pod: "y"}, reports("a", client("orders", "x", "0_0"))}, "", nil)
+	silent := report.PodReport{Pod: "z", Err: &report.Error{Fault: report.Unreachable}}
+	got := assignment.GroupOfReports([]report.PodReport{silent, {Pod: "y"}, reports("a", client("orders", "x", "0_0"))}, "", nil)
 	if diff := cmp.Diff([]string{"y", "z"}, got.Missing); diff != "" || got.Complete() || got.Group.Assigned {
 		t.Errorf("complete is %v, assigned %v; missing (-want +got):\n%s", got.Complete(), got.Group.Assigned, diff)
 	}
@@ -182,7 +184,7 @@ func TestGroupOfReportsRemembersWhatIsNotThereRightNow(t *testing.T) {
 		{ID: "1", Tasks: 2},
 		{ID: "2", Tasks: 4},
 	}
-	pods := []assignment.PodReport{reports("a", opens(client("orders", "x", "0_3 1_7"), "0", "counts:rocksdb-state"))}
+	pods := []report.PodReport{reports("a", opens(client("orders", "x", "0_3 1_7"), "0", "counts:rocksdb-state"))}
 	got := assignment.GroupOfReports(pods, "", known)
 	want := []assignment.Subtopology{
 		{ID: "0", Tasks: 12, Stateful: true,
@@ -215,7 +217,7 @@ func TestGroupOfReportsKnowsStoresByScopeAndName(t *testing.T) {
 	for store, want := range cases {
 		t.Run(store, func(t *testing.T) {
 			want.Name, _, _ = strings.Cut(store, ":")
-			got := assignment.GroupOfReports([]assignment.PodReport{reports("a", opens(client("orders", "x", "0_0"), "0", store))}, "", nil)
+			got := assignment.GroupOfReports([]report.PodReport{reports("a", opens(client("orders", "x", "0_0"), "0", store))}, "", nil)
 			if diff := cmp.Diff([]assignment.OpenStore{want}, got.Group.Subtopologies[0].Stores); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -224,26 +226,26 @@ func TestGroupOfReportsKnowsStoresByScopeAndName(t *testing.T) {
 }
 
 func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
-	version := func(c assignment.ReportedClient, v string) assignment.ReportedClient {
+	version := func(c report.Client, v string) report.Client {
 		c.Version = v
 		return c
 	}
 	cases := map[string]struct {
-		clients      []assignment.ReportedClient
+		clients      []report.Client
 		wantProtocol assignment.Protocol
 		wantStandbys int32 // -1: not known.
 		wantVersion  string
 		wantWarnings string
 	}{
-		"defaults":                    {[]assignment.ReportedClient{client("o", "x", "")}, assignment.Classic, 0, "4.4.0", ""},
-		"the streams protocol":        {[]assignment.ReportedClient{with(client("o", "x", ""), "group.protocol=STREAMS")}, assignment.Streams, -1, "4.4.0", ""},
-		"standbys that are no number": {[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=many")}, assignment.Classic, 0, "4.4.0", ""},
+		"defaults":                    {[]report.Client{client("o", "x", "")}, assignment.Classic, 0, "4.4.0", ""},
+		"the streams protocol":        {[]report.Client{with(client("o", "x", ""), "group.protocol=STREAMS")}, assignment.Streams, -1, "4.4.0", ""},
+		"standbys that are no number": {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=many")}, assignment.Classic, 0, "4.4.0", ""},
 		"more standbys than there can be": {
-			[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=2000000000")}, assignment.Classic, 1000, "4.4.0", "",
+			[]report.Client{with(client("o", "x", ""), "num.standby.replicas=2000000000")}, assignment.Classic, 1000, "4.4.0", "",
 		},
-		"standbys below zero": {[]assignment.ReportedClient{with(client("o", "x", ""), "num.standby.replicas=-4")}, assignment.Classic, 0, "4.4.0", ""},
+		"standbys below zero": {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=-4")}, assignment.Classic, 0, "4.4.0", ""},
 		"a rollout": {
-			[]assignment.ReportedClient{
+			[]report.Client{
 				version(with(client("o", "x", ""), "num.standby.replicas=2", "group.protocol=streams"), "3.10.0"), version(client("o", "y", ""), "3.9.1"),
 				version(client("o", "z", ""), ""),
 			},
@@ -252,13 +254,13 @@ func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
 				"its pods run different versions of Kafka Streams: 3.9.1, 3.10.0",
 		},
 		"versions that are none": {
-			[]assignment.ReportedClient{version(client("o", "x", ""), "trunk"), version(client("o", "y", ""), "4.4.0-SNAPSHOT")},
+			[]report.Client{version(client("o", "x", ""), "trunk"), version(client("o", "y", ""), "4.4.0-SNAPSHOT")},
 			assignment.Classic, 0, "trunk", "its pods run different versions of Kafka Streams: trunk, 4.4.0-SNAPSHOT",
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			g := assignment.GroupOfReports([]assignment.PodReport{reports("a", c.clients...)}, "", nil).Group
+			g := assignment.GroupOfReports([]report.PodReport{reports("a", c.clients...)}, "", nil).Group
 			standbys := int32(-1)
 			if g.Standbys != nil {
 				standbys = *g.Standbys
@@ -287,15 +289,15 @@ func TestGroupOfReportsIsTheSameWhateverTheOrder(t *testing.T) {
 }
 
 // randomReports makes what pods of up to three applications may report.
-func randomReports(r *rand.Rand) []assignment.PodReport {
-	var pods []assignment.PodReport
+func randomReports(r *rand.Rand) []report.PodReport {
+	var pods []report.PodReport
 	scopes := []string{"rocksdb-state", "rocksdb-window-state", "in-memory-state"}
 	for i := range 2 + r.Intn(4) {
 		if r.Intn(5) == 0 {
-			pods = append(pods, assignment.PodReport{Pod: fmt.Sprint("pod-", i)})
+			pods = append(pods, report.PodReport{Pod: fmt.Sprint("pod-", i)})
 			continue
 		}
-		var clients []assignment.ReportedClient
+		var clients []report.Client
 		for range r.Intn(4) {
 			var threads []string
 			for range r.Intn(3) {
@@ -312,7 +314,7 @@ func randomReports(r *rand.Rand) []assignment.PodReport {
 }
 
 // shuffled gives the pods, and their clients, in another order.
-func shuffled(r *rand.Rand, pods []assignment.PodReport) []assignment.PodReport {
+func shuffled(r *rand.Rand, pods []report.PodReport) []report.PodReport {
 	pods = slices.Clone(pods)
 	r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	for i := range pods {
@@ -321,7 +323,28 @@ func shuffled(r *rand.Rand, pods []assignment.PodReport) []assignment.PodReport 
 		}
 		clients := slices.Clone(pods[i].Report.Clients)
 		r.Shuffle(len(clients), func(i, j int) { clients[i], clients[j] = clients[j], clients[i] })
-		pods[i].Report = &assignment.Report{Clients: clients}
+		pods[i].Report = &report.Report{Clients: clients}
 	}
 	return pods
+}
+
+// FuzzGroupOfReports checks that no report makes the subtopologies of an application larger than a million tasks.
+func FuzzGroupOfReports(f *testing.F) {
+	const uid = "7d9b2c2e-52a1-4c63-9ef1-6f2f6e3a8d10"
+	f.Add(reporttest.Encode(f, reporttest.New(uid, 1, 2, 1)))
+	f.Add([]byte(`{"schema":1,"podUID":"` + uid + `","seq":-1,"clients":[{"threads":[{"tasks":[{"id":"0_99999"},{"id":"0_1"},{"id":"0_1"}]}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		decoded, err := report.Decode(data, uid)
+		if err != nil {
+			return
+		}
+		group := assignment.GroupOfReports([]report.PodReport{{Pod: "a", Report: decoded}}, "", nil)
+		tasks := 0
+		for _, s := range group.Group.Subtopologies {
+			tasks += int(s.Tasks)
+		}
+		if tasks < 0 || tasks > 1_000_000 {
+			t.Errorf("the subtopologies have %d tasks", tasks)
+		}
+	})
 }

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package reportclient
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -39,7 +41,7 @@ type question struct {
 
 // url gives the address of the request. The wait is in whole seconds.
 func (q question) url() string {
-	u := url.URL{Scheme: "http", Host: q.address, Path: ReportPath}
+	u := url.URL{Scheme: "http", Host: q.address, Path: report.Path}
 	if q.news {
 		u.RawQuery = "after=" + strconv.FormatInt(q.after, 10) + "&wait=" + strconv.Itoa(int(q.wait/time.Second)) + "s"
 	}
@@ -48,8 +50,8 @@ func (q question) url() string {
 
 // answer is what came of it: a report, or an error, or neither if there is no news.
 type answer struct {
-	report *Report
-	err    *ReportError
+	report *report.Report
+	err    *report.Error
 	silent bool // The machine does not acknowledge what is sent to it.
 }
 
@@ -81,12 +83,12 @@ func newReportClient(dial func(ctx context.Context, network, address string) (ne
 }
 
 // ask sends one request and reads the answer.
-func (r *Reports) ask(ctx context.Context, q question) answer {
+func (r *Client) ask(ctx context.Context, q question) answer {
 	ctx, cancel := context.WithTimeout(ctx, q.wait+answerWithin)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url(), http.NoBody)
 	if err != nil {
-		return answer{err: &ReportError{Fault: ReportUnreachable, Err: err}}
+		return answer{err: &report.Error{Fault: report.Unreachable, Err: err}}
 	}
 	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "streamweir")
@@ -104,19 +106,19 @@ func read(response *http.Response, q question) answer {
 	case response.StatusCode == http.StatusNoContent && q.news:
 		return answer{}
 	case response.StatusCode != http.StatusOK:
-		return answer{err: &ReportError{Fault: ReportRefused, Status: response.StatusCode}}
+		return answer{err: &report.Error{Fault: report.Refused, Status: response.StatusCode}}
 	case response.Header.Get("Content-Encoding") != "":
-		return answer{err: &ReportError{Fault: ReportMalformed, Err: errors.New("the report is encoded, although that was not asked for")}}
+		return answer{err: &report.Error{Fault: report.Malformed, Err: errors.New("the report is encoded, although that was not asked for")}}
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, MaxReportBytes+1))
+	data, err := io.ReadAll(io.LimitReader(response.Body, report.MaxBytes+1))
 	if err != nil {
 		return failed(fmt.Errorf("reading the report: %w", err))
 	}
-	report, err := DecodeReport(data, q.uid)
-	if fault, ok := errors.AsType[*ReportError](err); ok {
+	decoded, err := report.Decode(data, q.uid)
+	if fault, ok := errors.AsType[*report.Error](err); ok {
 		return answer{err: fault}
 	}
-	return answer{report: report}
+	return answer{report: decoded}
 }
 
 // failed says what the error of a request means: the network's, or an answer that is not HTTP.
@@ -127,15 +129,15 @@ func failed(err error) answer {
 	}
 	_, network := errors.AsType[net.Error](cause)
 	if !network && !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF) && !errors.Is(cause, io.ErrClosedPipe) {
-		return answer{err: &ReportError{Fault: ReportMalformed, Err: err}}
+		return answer{err: &report.Error{Fault: report.Malformed, Err: err}}
 	}
-	return answer{err: &ReportError{Fault: ReportUnreachable, Err: err}, silent: isSilence(cause)}
+	return answer{err: &report.Error{Fault: report.Unreachable, Err: err}, silent: isSilence(cause)}
 }
 
 // isSilence says whether the kernel has given up a connection because nothing was acknowledged. It then tells what it last heard of the
 // way there, if it has heard something (tcp_write_err in Linux).
 func isSilence(err error) bool {
-	if isDial(err) {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return false
 	}
 	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)

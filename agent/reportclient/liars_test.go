@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment_test
+package reportclient_test
 
 import (
 	"io"
@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/report/reporttest"
 )
 
 // answers gives a handler that answers with a status and a body.
@@ -26,44 +27,46 @@ func answers(status int, body string) http.HandlerFunc {
 func TestReportsOfLiarsChangeNothing(t *testing.T) {
 	cases := map[string]struct {
 		lie    http.HandlerFunc
-		want   assignment.ReportFault
+		want   report.Fault
 		status int
 	}{
 		"another pod's report": {
-			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(encode(t, reportOf("uid-1", 9, 1, 1))) }, assignment.ReportWrongPod, 0,
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(reporttest.Encode(t, reporttest.New("uid-1", 9, 1, 1)))
+			}, report.WrongPod, 0,
 		},
-		"another schema": {answers(200, `{"schema":2,"podUID":"uid-0"}`), assignment.ReportSchemaUnknown, 0},
-		"a page":         {answers(200, `<html>`), assignment.ReportMalformed, 0},
-		"an empty body":  {answers(200, ``), assignment.ReportMalformed, 0},
-		"an error":       {answers(500, `{}`), assignment.ReportRefused, 500},
-		"not found":      {answers(404, `{}`), assignment.ReportRefused, 404},
-		"a part":         {answers(206, `{}`), assignment.ReportRefused, 206},
+		"another schema": {answers(200, `{"schema":2,"podUID":"uid-0"}`), report.SchemaUnknown, 0},
+		"a page":         {answers(200, `<html>`), report.Malformed, 0},
+		"an empty body":  {answers(200, ``), report.Malformed, 0},
+		"an error":       {answers(500, `{}`), report.Refused, 500},
+		"not found":      {answers(404, `{}`), report.Refused, 404},
+		"a part":         {answers(206, `{}`), report.Refused, 206},
 		"a redirect": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://10.0.0.1:7907/v1/report", http.StatusFound)
 			},
-			assignment.ReportRefused, 302,
+			report.Refused, 302,
 		},
 		"a body in gzip": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = io.WriteString(w, "\x1f\x8b")
 			},
-			assignment.ReportMalformed, 0,
+			report.Malformed, 0,
 		},
 		"headers without an end": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("X-Long", strings.Repeat("a", 64<<10))
-				_, _ = w.Write(encode(t, reportOf("uid-0", 9, 1, 1)))
+				_, _ = w.Write(reporttest.Encode(t, reporttest.New("uid-0", 9, 1, 1)))
 			},
-			assignment.ReportMalformed, 0,
+			report.Malformed, 0,
 		},
 		"a body that ends too soon": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100000")
 				_, _ = io.WriteString(w, `{"schema":1`)
 			},
-			assignment.ReportUnreachable, 0,
+			report.Unreachable, 0,
 		},
 		"a body that comes byte by byte": {
 			func(w http.ResponseWriter, r *http.Request) {
@@ -75,12 +78,12 @@ func TestReportsOfLiarsChangeNothing(t *testing.T) {
 					<-time.After(time.Second)
 				}
 			},
-			assignment.ReportUnreachable, 0,
+			report.Unreachable, 0,
 		},
-		"no answer":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, assignment.ReportUnreachable, 0},
-		"nothing new, for ever":   {answers(204, ``), assignment.ReportRefused, 204},
-		"a connection that ends":  {hangUp, assignment.ReportUnreachable, 0},
-		"steps before the answer": {steps, assignment.ReportMalformed, 0},
+		"no answer":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, report.Unreachable, 0},
+		"nothing new, for ever":   {answers(204, ``), report.Refused, 204},
+		"a connection that ends":  {hangUp, report.Unreachable, 0},
+		"steps before the answer": {steps, report.Malformed, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -155,14 +158,14 @@ func TestReportsReadNoMoreThanAReport(t *testing.T) {
 		in(70 * time.Second)
 		f.Track("shop/orders", nil)
 		requests := int64(len(f.agents[0].since(time.Time{})))
-		if n := written.Load(); n > requests*(assignment.MaxReportBytes+128<<10) {
+		if n := written.Load(); n > requests*(report.MaxBytes+128<<10) {
 			f.Errorf("of a report of 1 GiB %d KiB were taken in %d requests", n>>10, requests)
 		}
 	})
 	reported(t, 1, 0, func(f fleet) {
-		f.agents[0].lies(answers(200, strings.Repeat(" ", assignment.MaxReportBytes+1)))
+		f.agents[0].lies(answers(200, strings.Repeat(" ", report.MaxBytes+1)))
 		in(time.Second)
-		if got := f.latest(0); got.Err == nil || got.Err.Fault != assignment.ReportTooLarge {
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != report.TooLarge {
 			f.Errorf("with a byte too many it is %+v", got)
 		}
 	})
@@ -171,10 +174,10 @@ func TestReportsReadNoMoreThanAReport(t *testing.T) {
 func TestReportsOfWhatIsNoHTTP(t *testing.T) {
 	cases := map[string]struct {
 		raw  func(net.Conn)
-		want assignment.ReportFault
+		want report.Fault
 	}{
-		"another protocol": {func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2\r\n\r\n") }, assignment.ReportMalformed},
-		"nothing":          {func(net.Conn) {}, assignment.ReportUnreachable},
+		"another protocol": {func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2\r\n\r\n") }, report.Malformed},
+		"nothing":          {func(net.Conn) {}, report.Unreachable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

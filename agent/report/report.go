@@ -1,14 +1,18 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+// Package report defines the report that the agent in a pod's JVM serves, and decodes it.
+package report
 
-// ReportSchema is the version of the report that this package reads. The agent names it in the path, /v1/report. A field may be added
+// Schema is the version of the report that this package reads. The agent names it in the path, /v1/report. A field may be added
 // within a version; a field never changes its meaning or its unit.
-const ReportSchema = 1
+const Schema = 1
 
-// ReportPath is where the agent serves its report.
-const ReportPath = "/v1/report"
+// Path is where the agent serves its report.
+const Path = "/v1/report"
+
+// Port is the port of the report unless the agent is configured with another one: no service that is likely to run in a pod listens there.
+const Port = 7907
 
 // Report is what the agent in a pod's JVM says of its process: the one place where the schema is documented. All amounts are bytes, all
 // times milliseconds since 1970. An amount that the agent could not read is left out, and is 0 here. It holds no secrets: of the
@@ -17,7 +21,7 @@ const ReportPath = "/v1/report"
 // GET /v1/report answers with the present report. GET /v1/report?after=SEQ&wait=25s answers as soon as the report's seq is not SEQ, and
 // with 204 and no body after the wait.
 type Report struct {
-	// Schema is ReportSchema.
+	// Schema is Schema.
 	Schema int `json:"schema"`
 	// Agent is the agent's version.
 	Agent string `json:"agent"`
@@ -31,19 +35,19 @@ type Report struct {
 	// Bounded says whether the shared cache is in force in this process. It is decided once, before the first store opens.
 	Bounded Boundedness `json:"bounded"`
 	// Plan is what the process has read of the plan.
-	Plan ReportedPlan `json:"plan"`
+	Plan Plan `json:"plan"`
 	// RocksDB is what all stores of the process share.
-	RocksDB ReportedRocksDB `json:"rocksdb"`
+	RocksDB RocksDB `json:"rocksdb"`
 	// Clients are the KafkaStreams objects of the process that are not closed.
-	Clients []ReportedClient `json:"clients"`
+	Clients []Client `json:"clients"`
 	// JVM is the process's virtual machine.
-	JVM ReportedJVM `json:"jvm"`
+	JVM JVM `json:"jvm"`
 	// Cgroup is what the kernel accounts for the container.
-	Cgroup ReportedCgroup `json:"cgroup"`
+	Cgroup Cgroup `json:"cgroup"`
 	// Allocator is the C library's allocator, or the one that took its place.
-	Allocator ReportedAllocator `json:"allocator"`
+	Allocator Allocator `json:"allocator"`
 	// Findings are what a person should know, at most 50, each once.
-	Findings []ReportedFinding `json:"findings"`
+	Findings []Finding `json:"findings"`
 }
 
 // Boundedness says whether RocksDB is bounded in a process.
@@ -52,18 +56,18 @@ type Boundedness string
 const (
 	// BoundedPending: no store has been opened yet.
 	BoundedPending Boundedness = "Pending"
-	// BoundedInForce: every store that was opened shares the one cache, or has one of the application's own that is listed.
-	BoundedInForce Boundedness = "Active"
+	// BoundedActive: every store that was opened shares the one cache, or has one of the application's own that is listed.
+	BoundedActive Boundedness = "Active"
 	// BoundedOff: the bounds could not be set, and stores are as Kafka Streams ships them. A finding says why.
 	BoundedOff Boundedness = "Off"
 )
 
-// ReportedPlan is the state of the plan in a process.
-type ReportedPlan struct {
-	// OnDisk is the generation of the mounted plan as it is now; InForce is the one that the process read last. Both are empty where
+// Plan is the state of the plan in a process.
+type Plan struct {
+	// OnDisk is the generation of the mounted plan as it is now; Active is the one that the process read last. Both are empty where
 	// there is no plan.
-	OnDisk  string `json:"onDisk"`
-	InForce string `json:"inForce"`
+	OnDisk string `json:"onDisk"`
+	Active string `json:"active"`
 	// Source is where the bounds came from: the plan, the plan clamped to the cgroup's limit, or the agent's own bootstrap bounds.
 	Source PlanSource `json:"source"`
 }
@@ -80,8 +84,8 @@ const (
 	PlanBootstrap PlanSource = "Bootstrap"
 )
 
-// ReportedRocksDB is what the RocksDB instances of a process share.
-type ReportedRocksDB struct {
+// RocksDB is what the RocksDB instances of a process share.
+type RocksDB struct {
 	// CacheCapacity is the capacity of the shared block cache; CacheUsage and CachePinned are its present use. Usage is not known before
 	// Kafka Streams 3.0 (RocksJava 5.18).
 	CacheCapacity int64 `json:"cacheCapacity"`
@@ -96,19 +100,19 @@ type ReportedRocksDB struct {
 	Opened int64 `json:"opened"`
 	Closed int64 `json:"closed"`
 	// OwnCaches are the caches that the application's own RocksDBConfigSetter has put in place of the shared one.
-	OwnCaches []ReportedCache `json:"ownCaches"`
+	OwnCaches []Cache `json:"ownCaches"`
 }
 
-// ReportedCache is a block cache of the application.
-type ReportedCache struct {
+// Cache is a block cache of the application.
+type Cache struct {
 	// Capacity is the capacity that it was made with; 0: not known.
 	Capacity int64 `json:"capacity"`
 	// Stores is the number of RocksDB instances that use it now.
 	Stores int `json:"stores"`
 }
 
-// ReportedClient is one KafkaStreams object.
-type ReportedClient struct {
+// Client is one KafkaStreams object.
+type Client struct {
 	// ApplicationID is application.id; ClientID the client.id that its threads' names begin with.
 	ApplicationID string `json:"applicationID"`
 	ClientID      string `json:"clientID"`
@@ -120,21 +124,21 @@ type ReportedClient struct {
 	Topology string `json:"topology"`
 	// Settings are the application's settings that cost memory or say how it rebalances, as they are in force, prefixes included. What is
 	// not there is at its default.
-	Settings []ReportedSetting `json:"settings"`
+	Settings []Setting `json:"settings"`
 	// Threads are its stream threads.
-	Threads []ReportedThread `json:"threads"`
+	Threads []Thread `json:"threads"`
 	// GlobalStores are the stores of its global thread.
-	GlobalStores []ReportedStore `json:"globalStores"`
+	GlobalStores []Store `json:"globalStores"`
 	// Brokers is the number of brokers that it has connections to, 0 where not known.
 	Brokers int `json:"brokers"`
 	// Records is what was measured of the records; 0 where nothing was.
-	Records ReportedRecords `json:"records"`
+	Records Records `json:"records"`
 	// StateDir is its state directory.
-	StateDir ReportedStateDir `json:"stateDir"`
+	StateDir StateDir `json:"stateDir"`
 }
 
-// ReportedSetting is one setting of an application.
-type ReportedSetting struct {
+// Setting is one setting of an application.
+type Setting struct {
 	Name  string    `json:"name"`
 	Value string    `json:"value"`
 	By    SettingBy `json:"by"`
@@ -150,21 +154,21 @@ const (
 	SetByPlan SettingBy = "Plan"
 )
 
-// ReportedThread is a stream thread with what it was assigned.
-type ReportedThread struct {
+// Thread is a stream thread with what it was assigned.
+type Thread struct {
 	// Name is the thread's, <client.id>-StreamThread-<n>.
-	Name  string         `json:"name"`
-	Tasks []ReportedTask `json:"tasks"`
+	Name  string `json:"name"`
+	Tasks []Task `json:"tasks"`
 }
 
-// ReportedTask is a task of a thread.
-type ReportedTask struct {
+// Task is a task of a thread.
+type Task struct {
 	// ID is the task's, <subtopology>_<partition>, or <topology>__<subtopology>_<partition> with named topologies.
 	ID string `json:"id"`
 	// Role is Active or Standby; warm-ups count as standbys.
 	Role TaskRole `json:"role"`
 	// Stores are those that are open. A task that was just assigned shows them as they open.
-	Stores []ReportedStore `json:"stores"`
+	Stores []Store `json:"stores"`
 }
 
 // TaskRole is the role of a task in a process.
@@ -176,31 +180,31 @@ const (
 	RoleStandby TaskRole = "Standby"
 )
 
-// ReportedStore is a state store.
-type ReportedStore struct {
+// Store is a state store.
+type Store struct {
 	Name string `json:"name"`
 	// Scope is the scope of its metrics in Kafka Streams, for instance rocksdb-state, rocksdb-window-state, rocksdb-session-state,
 	// in-memory-state.
 	Scope string `json:"scope"`
 }
 
-// ReportedRecords is what the producers and consumers of a client have measured.
-type ReportedRecords struct {
+// Records is what the producers and consumers of a client have measured.
+type Records struct {
 	// AverageSize and LargestSize are of the records that it has written (record-size-avg, record-size-max of the producers).
 	AverageSize int64 `json:"averageSize,omitempty"`
 	LargestSize int64 `json:"largestSize,omitempty"`
 }
 
-// ReportedStateDir is a state directory.
-type ReportedStateDir struct {
+// StateDir is a state directory.
+type StateDir struct {
 	// Type is the type of its file system, for instance ext4, overlay, tmpfs.
 	Type string `json:"type"`
 	// Bytes is what its file system holds, told for one in memory only, and once where several directories are on it.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
-// ReportedJVM is a virtual machine.
-type ReportedJVM struct {
+// JVM is a virtual machine.
+type JVM struct {
 	// Version is the feature release, such as 17.
 	Version int `json:"version"`
 	// Vendor is java.vm.vendor, Name java.vm.name.
@@ -225,8 +229,8 @@ type ReportedJVM struct {
 	Flags []string `json:"flags"`
 }
 
-// ReportedCgroup is the accounting of a memory cgroup.
-type ReportedCgroup struct {
+// Cgroup is the accounting of a memory cgroup.
+type Cgroup struct {
 	// Version is 1 or 2; 0: none was found.
 	Version int `json:"version"`
 	// Limit in force; 0: none.
@@ -242,16 +246,16 @@ type ReportedCgroup struct {
 	OOMKills int64 `json:"oomKills"`
 }
 
-// ReportedAllocator is an allocator of native memory.
-type ReportedAllocator struct {
+// Allocator is an allocator of native memory.
+type Allocator struct {
 	// Name is glibc, musl, jemalloc, tcmalloc or mimalloc; empty: not known.
 	Name string `json:"name"`
 	// Arenas is MALLOC_ARENA_MAX, 0 where it is not set.
 	Arenas int `json:"arenas,omitempty"`
 }
 
-// ReportedFinding is something that a person should know.
-type ReportedFinding struct {
+// Finding is something that a person should know.
+type Finding struct {
 	// Reason is one word, for instance PortTaken.
 	Reason string `json:"reason"`
 	// Message is a sentence that says what is wrong and what to do.

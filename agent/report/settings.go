@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package report
 
 import (
 	"regexp"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// ReportedSettings are the settings that an agent may tell and that [DecodeReport] lets pass, without a prefix: those that cost memory,
+// Settings are the settings that an agent may tell and that [Decode] lets pass, without a prefix: those that cost memory,
 // and those that say how the application rebalances (StreamsConfig, ProducerConfig, ConsumerConfig, CommonClientConfigs 2.4 to 4.4).
 // None of them holds a secret. [SettingPrefixes] may stand before them.
-var ReportedSettings = []string{
+var Settings = []string{
 	"acceptable.recovery.lag",
 	"batch.size",
 	"buffer.memory",
@@ -58,10 +58,10 @@ var SettingPrefixes = []string{"main.consumer.", "restore.consumer.", "global.co
 func isReportedSetting(name string) bool {
 	for _, prefix := range SettingPrefixes {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			return slices.Contains(ReportedSettings, rest)
+			return slices.Contains(Settings, rest)
 		}
 	}
-	return slices.Contains(ReportedSettings, name)
+	return slices.Contains(Settings, name)
 }
 
 // memoryFlag is the form of a JVM flag that sets an amount, a number, or switches something: -Xmx1g, -XX:MaxRAMPercentage=75.0,

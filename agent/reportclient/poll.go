@@ -1,12 +1,14 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package reportclient
 
 import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"streamweir.dev/streamweir/agent/report"
 )
 
 const (
@@ -32,23 +34,23 @@ const (
 	spreadEach, longestSpread = 2 * time.Millisecond, 5 * time.Second
 )
 
-// podPoll asks one pod. The mutex of its [Reports] guards it, but not the channel.
+// podPoll asks one pod. The mutex of its [Client] guards it, but not the channel.
 type podPoll struct {
 	key      string
-	endpoint PodEndpoint
-	state    PodReport
+	endpoint Endpoint
+	state    report.PodReport
 	failures int                // In a row.
 	read     time.Time          // When the whole report was read; zero: not yet, or not since a failure.
 	cancel   context.CancelFunc // Ends the poll; nil while it is not running.
 	wake     chan struct{}      // Ends a pause.
 }
 
-func newPodPoll(key string, e PodEndpoint) *podPoll {
+func newPodPoll(key string, e Endpoint) *podPoll {
 	return &podPoll{key: key, endpoint: e, wake: make(chan struct{}, 1)}
 }
 
 // update takes a pod's name and start. A later start ends a pause.
-func (p *podPoll) update(e PodEndpoint) {
+func (p *podPoll) update(e Endpoint) {
 	restarted := e.Since.After(p.endpoint.Since)
 	p.endpoint = e
 	p.state.Pod, p.state.UID = e.Name, e.UID
@@ -74,7 +76,7 @@ func spread(pods int) time.Duration {
 }
 
 // run starts the poll of a pod that has an address.
-func (r *Reports) run(p *podPoll, pods int) {
+func (r *Client) run(p *podPoll, pods int) {
 	if p.endpoint.Address == "" {
 		return
 	}
@@ -88,7 +90,7 @@ func (r *Reports) run(p *podPoll, pods int) {
 }
 
 // follow asks a pod again and again until the context ends. Once the pod has one of the long-polls it keeps it.
-func (r *Reports) follow(ctx context.Context, p *podPoll, pause time.Duration) {
+func (r *Client) follow(ctx context.Context, p *podPoll, pause time.Duration) {
 	long := false
 	defer func() {
 		if long {
@@ -134,7 +136,7 @@ func (p *podPoll) sleep(ctx context.Context, pause time.Duration) bool {
 }
 
 // request asks a pod once, with a short poll when its turn comes if it has no long one; false: the poll is to end.
-func (r *Reports) request(ctx context.Context, p *podPoll, long bool) (answer, bool) {
+func (r *Client) request(ctx context.Context, p *podPoll, long bool) (answer, bool) {
 	if !long {
 		select {
 		case r.short <- struct{}{}:
@@ -149,7 +151,7 @@ func (r *Reports) request(ctx context.Context, p *podPoll, long bool) (answer, b
 
 // question is what a pod is asked now: for news, or for the whole report where its figures get old, or where it has not yet shown, or not
 // since a failure, that it is the right pod.
-func (r *Reports) question(p *podPoll, long bool, now time.Time) question {
+func (r *Client) question(p *podPoll, long bool, now time.Time) question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := question{address: p.endpoint.Address, uid: p.endpoint.UID}
@@ -165,20 +167,20 @@ func (r *Reports) question(p *podPoll, long bool, now time.Time) question {
 }
 
 // record stores an answer, sends the key if something has changed, and gives the pause that a failure asks for.
-func (r *Reports) record(p *podPoll, a answer, now time.Time) time.Duration {
+func (r *Client) record(p *podPoll, a answer, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tracked[p.key][p.endpoint.UID] != p {
 		return 0 // Forgotten meanwhile.
 	}
 	before := p.state
-	p.state = before.with(a, now)
-	turned := !before.Err.same(p.state.Err)
+	p.state = after(before, a, now)
+	turned := !before.Err.SameAs(p.state.Err)
 	if turned && a.err != nil {
 		r.log.V(1).Info("A pod's report cannot be read", "app", p.key, "pod", p.endpoint.Name, "cause", a.err.Error())
 	}
-	if turned || news(before.Report, p.state.Report) {
-		r.changes.add(p.key)
+	if turned || report.Changed(before.Report, p.state.Report) {
+		r.changes.Add(p.key)
 	}
 	if a.report != nil {
 		p.read = now
@@ -195,8 +197,8 @@ func (r *Reports) record(p *podPoll, a answer, now time.Time) time.Duration {
 	return stretched(min(firstPause<<min(p.failures-1, 10), longestPause))
 }
 
-// with gives what is known after another answer: what was known stays where the answer has nothing better.
-func (s PodReport) with(a answer, now time.Time) PodReport {
+// after returns the state after another answer, which keeps all that the answer does not replace.
+func after(s report.PodReport, a answer, now time.Time) report.PodReport {
 	if s.Err = a.err; a.err != nil {
 		if s.Since.IsZero() {
 			s.Since = now

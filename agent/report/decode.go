@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package assignment
+package report
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// MaxReportBytes is the most that a report may have. With 1,000 tasks of three stores each it has about 180 KB, measured.
-const MaxReportBytes = 256 << 10
+// MaxBytes is the most that a report may have. With 1,000 tasks of three stores each it has about 180 KB, measured.
+const MaxBytes = 256 << 10
 
 // What a report may say at most. A process that says more is wrong or lies; none that works comes near.
 const (
@@ -42,37 +42,37 @@ const (
 	maxTopology = 128 << 10
 )
 
-// Reasons of the findings that [DecodeReport] adds.
+// Reasons of the findings that [Decode] adds.
 const (
-	// ReportCut is the reason where a report said more than is taken of one.
-	ReportCut = "ReportCut"
-	// ReportedTaskMalformed is the reason where the ID of a task is none.
-	ReportedTaskMalformed = "ReportedTaskMalformed"
+	// ReasonCut is the reason where a report said more than is taken of one.
+	ReasonCut = "ReportCut"
+	// ReasonTaskMalformed is the reason where the ID of a task is none.
+	ReasonTaskMalformed = "ReportedTaskMalformed"
 )
 
-// DecodeReport reads a report. wantUID is the pod's UID, which the report must carry. An error is a [*ReportError].
+// Decode reads a report. wantUID is the pod's UID, which the report must carry. An error is a [*Error].
 //
 // A report comes from the application's own process, so nothing in it is trusted: amounts are from 0 to 2^50, lists are cut at fixed
 // lengths, texts are cut and freed of what does not print, settings and flags that are not on the list are dropped, of unknown words the
 // one that promises least is taken (Bounded is Off, a task is active, the plan is the agent's own, a setting is the application's), a
 // task that a client names twice counts once (active, if one of them is), and a task whose ID is none is dropped. Where something was
 // dropped or cut, a finding says so. Decoding what was decoded changes nothing.
-func DecodeReport(data []byte, wantUID string) (*Report, error) {
-	if len(data) > MaxReportBytes {
-		return nil, &ReportError{Fault: ReportTooLarge}
+func Decode(data []byte, wantUID string) (*Report, error) {
+	if len(data) > MaxBytes {
+		return nil, &Error{Fault: TooLarge}
 	}
 	var r Report
 	err := json.Unmarshal(data, &r)
 	_, wrongType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case err != nil && !wrongType:
-		return nil, &ReportError{Fault: ReportMalformed, Err: err}
-	case r.Schema != ReportSchema: // Another version may have other types: all fields that could be read were.
-		return nil, &ReportError{Fault: ReportSchemaUnknown, Err: fmt.Errorf("its schema is %d, known is %d", r.Schema, ReportSchema)}
+		return nil, &Error{Fault: Malformed, Err: err}
+	case r.Schema != Schema: // Another version may have other types: all fields that could be read were.
+		return nil, &Error{Fault: SchemaUnknown, Err: fmt.Errorf("its schema is %d, known is %d", r.Schema, Schema)}
 	case err != nil:
-		return nil, &ReportError{Fault: ReportMalformed, Err: err}
+		return nil, &Error{Fault: Malformed, Err: err}
 	case r.PodUID != wantUID:
-		return nil, &ReportError{Fault: ReportWrongPod}
+		return nil, &Error{Fault: WrongPod}
 	}
 	newCleaner().report(&r)
 	return &r, nil
@@ -93,9 +93,9 @@ func newCleaner() *cleaner {
 
 func (c *cleaner) report(r *Report) {
 	r.Agent, r.Seq, r.Started = text(r.Agent, maxName), max(0, r.Seq), amount(r.Started)
-	r.Bounded = oneOf(r.Bounded, BoundedOff, BoundedPending, BoundedInForce)
-	r.Plan = ReportedPlan{
-		OnDisk: text(r.Plan.OnDisk, maxName), InForce: text(r.Plan.InForce, maxName),
+	r.Bounded = oneOf(r.Bounded, BoundedOff, BoundedPending, BoundedActive)
+	r.Plan = Plan{
+		OnDisk: text(r.Plan.OnDisk, maxName), Active: text(r.Plan.Active, maxName),
 		Source: oneOf(r.Plan.Source, PlanBootstrap, PlanMounted, PlanClamped),
 	}
 	c.rocksDB(&r.RocksDB)
@@ -105,11 +105,11 @@ func (c *cleaner) report(r *Report) {
 	}
 	c.jvm(&r.JVM)
 	cleanCgroup(&r.Cgroup)
-	r.Allocator = ReportedAllocator{Name: text(r.Allocator.Name, maxName), Arenas: count(r.Allocator.Arenas)}
+	r.Allocator = Allocator{Name: text(r.Allocator.Name, maxName), Arenas: count(r.Allocator.Arenas)}
 	c.findings(r)
 }
 
-func (c *cleaner) rocksDB(r *ReportedRocksDB) {
+func (c *cleaner) rocksDB(r *RocksDB) {
 	clampAll(&r.CacheCapacity, &r.CacheUsage, &r.CachePinned, &r.WriteBufferManager, &r.ArenaBlock, &r.WriteBuffer, &r.Opened, &r.Closed)
 	r.OwnCaches = atMost(c, r.OwnCaches, maxCaches)
 	for i := range r.OwnCaches {
@@ -118,7 +118,7 @@ func (c *cleaner) rocksDB(r *ReportedRocksDB) {
 	}
 }
 
-func (c *cleaner) client(k *ReportedClient) {
+func (c *cleaner) client(k *Client) {
 	k.ApplicationID, k.ClientID = text(k.ApplicationID, maxName), text(k.ClientID, maxName)
 	k.Version, k.State = text(k.Version, maxName), text(k.State, maxName)
 	k.Topology = lines(k.Topology, maxTopology)
@@ -132,9 +132,9 @@ func (c *cleaner) client(k *ReportedClient) {
 }
 
 // cleanSettings drops settings that are not on the list, and all but the first of those with one name.
-func (c *cleaner) cleanSettings(settings []ReportedSetting) []ReportedSetting {
+func (c *cleaner) cleanSettings(settings []Setting) []Setting {
 	seen := map[string]bool{}
-	settings = slices.DeleteFunc(settings, func(s ReportedSetting) bool {
+	settings = slices.DeleteFunc(settings, func(s Setting) bool {
 		drop := seen[s.Name] || !isReportedSetting(s.Name)
 		seen[s.Name] = true
 		return drop
@@ -148,7 +148,7 @@ func (c *cleaner) cleanSettings(settings []ReportedSetting) []ReportedSetting {
 }
 
 // clientTasks cleans the tasks of a client's threads.
-func (c *cleaner) clientTasks(k *ReportedClient) {
+func (c *cleaner) clientTasks(k *Client) {
 	active := map[string]bool{} // Whether the task is active in one of the threads, by ID.
 	for i := range k.Threads {
 		for j := range k.Threads[i].Tasks {
@@ -161,7 +161,7 @@ func (c *cleaner) clientTasks(k *ReportedClient) {
 	for i := range k.Threads {
 		thread := &k.Threads[i]
 		thread.Name = text(thread.Name, maxName)
-		thread.Tasks = slices.DeleteFunc(thread.Tasks, func(t ReportedTask) bool {
+		thread.Tasks = slices.DeleteFunc(thread.Tasks, func(t Task) bool {
 			if seen[t.ID] || active[t.ID] != (t.Role == RoleActive) {
 				return true
 			}
@@ -177,33 +177,33 @@ func (c *cleaner) clientTasks(k *ReportedClient) {
 
 // permits says whether a task's ID is one, and its partition does not make the subtopologies larger than any can be.
 func (c *cleaner) permits(applicationID, id string) bool {
-	task, ok := parseTask(id)
+	subtopology, partition, ok := ParseTaskID(id)
 	if !ok {
 		c.malformed++
 		return false
 	}
-	key := applicationID + "\n" + task.Subtopology
+	key := applicationID + "\n" + subtopology
 	before, known := c.largest[key]
-	more := int(task.Partition) + 1
+	more := int(partition) + 1
 	if known {
-		more = max(0, int(task.Partition-before))
+		more = max(0, int(partition-before))
 	}
 	if c.all+more > maxAllTasks {
 		c.cut = true
 		return false
 	}
 	c.all += more
-	c.largest[key] = max(before, task.Partition)
+	c.largest[key] = max(before, partition)
 	return true
 }
 
 // cleanStores drops stores without a name, and all but the first of those with one name.
-func (c *cleaner) cleanStores(stores []ReportedStore) []ReportedStore {
+func (c *cleaner) cleanStores(stores []Store) []Store {
 	seen := map[string]bool{"": true}
 	for i := range stores {
-		stores[i] = ReportedStore{Name: text(stores[i].Name, maxName), Scope: text(stores[i].Scope, maxName)}
+		stores[i] = Store{Name: text(stores[i].Name, maxName), Scope: text(stores[i].Scope, maxName)}
 	}
-	stores = slices.DeleteFunc(stores, func(s ReportedStore) bool {
+	stores = slices.DeleteFunc(stores, func(s Store) bool {
 		drop := seen[s.Name]
 		seen[s.Name] = true
 		return drop
@@ -211,7 +211,7 @@ func (c *cleaner) cleanStores(stores []ReportedStore) []ReportedStore {
 	return take(c, stores, &c.stores)
 }
 
-func (c *cleaner) jvm(j *ReportedJVM) {
+func (c *cleaner) jvm(j *JVM) {
 	j.Version, j.Threads, j.ThreadsPeak = count(j.Version), count(j.Threads), count(j.ThreadsPeak)
 	j.Vendor, j.Name = text(j.Vendor, maxName), text(j.Name, maxName)
 	clampAll(&j.HeapMax, &j.HeapUsed, &j.HeapLive, &j.Metaspace, &j.CodeCache, &j.Direct)
@@ -223,7 +223,7 @@ func (c *cleaner) jvm(j *ReportedJVM) {
 	j.Flags = atMost(c, j.Flags, maxFlags)
 }
 
-func cleanCgroup(g *ReportedCgroup) {
+func cleanCgroup(g *Cgroup) {
 	if g.Version != 1 && g.Version != 2 {
 		g.Version = 0
 	}
@@ -232,19 +232,19 @@ func cleanCgroup(g *ReportedCgroup) {
 
 // findings cleans the agent's findings, and puts before them what was dropped or cut.
 func (c *cleaner) findings(r *Report) {
-	var all []ReportedFinding
+	var all []Finding
 	if c.malformed > 0 {
-		all = append(all, ReportedFinding{Reason: ReportedTaskMalformed, Message: fmt.Sprintf(
+		all = append(all, Finding{Reason: ReasonTaskMalformed, Message: fmt.Sprintf(
 			"%d of the tasks in the pod's report are not counted, since their IDs are not <subtopology>_<partition>", c.malformed)})
 	}
 	for _, f := range r.Findings {
-		f = ReportedFinding{Reason: text(f.Reason, maxName), Message: text(f.Message, maxText)}
-		if f.Reason != "" && f.Reason != ReportCut && !slices.Contains(all, f) && len(all) < maxFindings {
+		f = Finding{Reason: text(f.Reason, maxName), Message: text(f.Message, maxText)}
+		if f.Reason != "" && f.Reason != ReasonCut && !slices.Contains(all, f) && len(all) < maxFindings {
 			all = append(all, f)
 		}
 	}
-	if c.cut || slices.ContainsFunc(r.Findings, func(f ReportedFinding) bool { return f.Reason == ReportCut }) {
-		all = append([]ReportedFinding{{Reason: ReportCut, Message: "the pod's report says more than is taken of one; the rest is not counted"}}, all...)
+	if c.cut || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Reason == ReasonCut }) {
+		all = append([]Finding{{Reason: ReasonCut, Message: "the pod's report says more than is taken of one; the rest is not counted"}}, all...)
 	}
 	r.Findings = all[:min(len(all), maxFindings)]
 }

@@ -1,0 +1,125 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package planfile defines the files of a plan: the operator writes them into a ConfigMap, pods mount them, the JVM reads its options from
+// one of them and the agent reads the others.
+package planfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Keys of the plan ConfigMap, which are the names of the mounted files.
+const (
+	// OptionsKey holds the JVM options, one per line.
+	OptionsKey = "jvm.options"
+	// PropertiesKey holds the properties for the agent, in version 1 of the schema.
+	PropertiesKey = "plan.v1.properties"
+	// RevisionKey holds the revision of the other files. The agent reports the revision on disk and the active one.
+	RevisionKey = "revision"
+)
+
+// Plan is the content of a plan. All amounts are bytes. A zero amount is not written.
+type Plan struct {
+	// Limit is the memory limit of the container, and Heap the maximum heap, that the plan was made for.
+	Limit int64
+	Heap  int64
+	// Options are the JVM options.
+	Options []string
+	// RocksDB holds the bounds that all stores of a process share. It is zero in a plan without bounds.
+	RocksDB RocksDB
+	// Streams are configs of Kafka Streams and its clients.
+	Streams []Config
+}
+
+// RocksDB holds the bounds that all stores of a process share.
+type RocksDB struct {
+	// Cache is the capacity of the shared block cache.
+	Cache int64
+	// WriteBufferManager is the limit of all memtables, which are charged to the cache.
+	WriteBufferManager int64
+	// ArenaBlock and WriteBuffer are the arena_block_size and write_buffer_size of each store. Zero keeps RocksDB's default.
+	ArenaBlock  int64
+	WriteBuffer int64
+	// ReplaceCaches replaces the block caches that the application's own RocksDBConfigSetter creates.
+	ReplaceCaches bool
+}
+
+// Config is a config of Kafka Streams.
+type Config struct {
+	// Name includes the prefix of the client, such as "main.consumer.".
+	Name  string
+	Value int64
+}
+
+// Names of properties.
+const (
+	streamsPrefix    = "streams."
+	replaceCachesKey = "rocksdb.replace.caches"
+)
+
+// amounts are the properties that are amounts in bytes, in the order of the file.
+var amounts = []struct {
+	key string
+	at  func(*Plan) *int64
+}{
+	{"limit.bytes", func(p *Plan) *int64 { return &p.Limit }},
+	{"heap.bytes", func(p *Plan) *int64 { return &p.Heap }},
+	{"rocksdb.cache.bytes", func(p *Plan) *int64 { return &p.RocksDB.Cache }},
+	{"rocksdb.write.buffer.manager.bytes", func(p *Plan) *int64 { return &p.RocksDB.WriteBufferManager }},
+	{"rocksdb.arena.block.bytes", func(p *Plan) *int64 { return &p.RocksDB.ArenaBlock }},
+	{"rocksdb.write.buffer.bytes", func(p *Plan) *int64 { return &p.RocksDB.WriteBuffer }},
+}
+
+// Files returns the files of the plan, with its revision.
+func (p Plan) Files() map[string]string {
+	return WithRevision(map[string]string{
+		OptionsKey:    strings.Join(p.Options, "\n") + "\n",
+		PropertiesKey: p.properties(),
+	})
+}
+
+// Revision returns the revision of the plan.
+func (p Plan) Revision() string { return p.Files()[RevisionKey] }
+
+// properties returns the text of the properties file.
+func (p Plan) properties() string {
+	var text strings.Builder
+	write := func(key, value string) { text.WriteString(key + "=" + value + "\n") }
+	for _, amount := range amounts {
+		if value := *amount.at(&p); value != 0 {
+			write(amount.key, strconv.FormatInt(value, 10))
+		}
+	}
+	for _, config := range p.Streams {
+		write(streamsPrefix+config.Name, strconv.FormatInt(config.Value, 10))
+	}
+	if p.RocksDB.ReplaceCaches {
+		write(replaceCachesKey, "true")
+	}
+	return text.String()
+}
+
+// WithRevision returns a copy of the files in which the revision matches their content.
+func WithRevision(files map[string]string) map[string]string {
+	revised := maps.Clone(files)
+	revised[RevisionKey] = Revision(files)
+	return revised
+}
+
+// Revision returns the revision of files: a hash of all of them but the file of the revision itself. The same content always has the same
+// revision.
+func Revision(files map[string]string) string {
+	hash := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if key != RevisionKey {
+			hash.Write([]byte(key + "\x00" + files[key] + "\x00"))
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
