@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -115,30 +114,3 @@ const (
 	indexPodNode         = "streamweir.node"     // pods: the node they run on
 	indexStreamAppTarget = "streamweir.target"   // StreamApps: kind/name of their target
 )
-
-// workloadOfPod names the StatefulSet or Deployment that made a pod, as kind/name, or gives "". It reads the same as the admission
-// policy does: the controller reference, and for a Deployment the name of the ReplicaSet without the pod-template hash
-// (k8s.io/kubernetes pkg/controller/deployment/sync.go, getNewReplicaSet).
-func workloadOfPod(pod *corev1.Pod) string {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
-		return "" // other groups have kinds of the same names
-	}
-	switch owner.Kind {
-	case string(v1alpha1.KindStatefulSet):
-		return workloadKey(v1alpha1.KindStatefulSet, owner.Name)
-	case "ReplicaSet":
-		hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		name, found := strings.CutSuffix(owner.Name, "-"+hash)
-		if hash == "" || !found {
-			return ""
-		}
-		return workloadKey(v1alpha1.KindDeployment, name)
-	default:
-		return ""
-	}
-}
-
-func workloadKey(kind v1alpha1.WorkloadKind, name string) string {
-	return fmt.Sprintf("%s/%s", kind, name)
-}

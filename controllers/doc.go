@@ -1,15 +1,11 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers reconciles StreamApps. One pass has three movements, each in files of its own:
+// Package controllers reconciles StreamApps. It reads and writes; package decision decides. One pass has three steps:
 //
-//   - gather: observe.go reads everything a pass needs into one value, workload.go and pod.go turn Kubernetes objects into
-//     plain facts;
-//   - decide: losses.go counts the pods that are lost, convert.go asks the planner, desired.go says which objects and which
-//     limits should be there, conditions.go what there is to tell. All of it is pure;
-//   - act: apply.go and resize.go write what differs, status.go writes the status once, events.go tells after the write.
+//   - gather.go reads everything that a pass needs into a [decision.World];
+//   - [decision.Decide] decides;
+//   - apply.go, agent.go, resize.go and remove.go write the differences, status.go writes the status once and then sends events.
 //
-// No pass relies on what an earlier one remembered: what must outlive a pass (since when pods are missing, what was withdrawn
-// and why) stands in the status of the StreamApp or on the object that it is about. Refused resizes alone are kept in memory, and are
-// asked for once more after a restart.
+// A pass does not depend on an earlier one, except for [decision.Memory], which is stored in the status and in annotations.
 package controllers

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -13,17 +14,17 @@ import (
 var (
 	streamAppLabels = []string{"namespace", "name"}
 
-	needBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "streamweir_streamapp_need_bytes",
-		Help: "Smallest memory limit of a pod that holds what it may have to run after the losses asked for.",
+	requiredLimitBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "streamweir_streamapp_required_limit_bytes",
+		Help: "Smallest memory limit of a pod that holds its tasks after the pod failures to tolerate.",
 	}, streamAppLabels)
 	limitBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "streamweir_streamapp_limit_bytes",
-		Help: "Memory limit that the plan wants for a pod.",
+		Help: "Planned memory limit of a pod.",
 	}, streamAppLabels)
-	survivesPods = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "streamweir_streamapp_survives_pods",
-		Help: "Largest number of lost pods after which every survivor still fits; -1 if the pods do not fit now.",
+	toleratedPodFailures = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "streamweir_streamapp_tolerated_pod_failures",
+		Help: "Largest number of pod failures after which every survivor is within its limit; -1 if the pods exceed their limits now.",
 	}, streamAppLabels)
 	ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "streamweir_streamapp_ready",
@@ -31,39 +32,39 @@ var (
 	}, streamAppLabels)
 	resizesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "streamweir_resizes_total",
-		Help: "Resizes of running pods that were asked for, by the API server's answer: accepted or refused.",
+		Help: "Requested resizes of running pods, by the API server's response: accepted or refused.",
 	}, []string{"answer"})
 )
 
 func init() {
-	metrics.Registry.MustRegister(needBytes, limitBytes, survivesPods, ready, resizesTotal)
+	metrics.Registry.MustRegister(requiredLimitBytes, limitBytes, toleratedPodFailures, ready, resizesTotal)
 }
 
-// recordMetrics shows the figures of a status that was written.
-func recordMetrics(app *v1alpha1.StreamApp, survives int) {
+// recordMetrics sets the metrics of a written status.
+func recordMetrics(app *v1alpha1.StreamApp, tolerated int) {
 	labels := prometheus.Labels{"namespace": app.Namespace, "name": app.Name}
-	show := func(gauge *prometheus.GaugeVec, known bool, value func() float64) {
-		if !known { // what is not known any more must not be shown as if it were
+	set := func(gauge *prometheus.GaugeVec, known bool, value func() float64) {
+		if !known { // a stale figure would be taken for a present one
 			gauge.Delete(labels)
 			return
 		}
 		gauge.With(labels).Set(value())
 	}
 	status := &app.Status
-	show(needBytes, status.RequiredLimit != nil, func() float64 { return float64(status.RequiredLimit.Value()) })
-	show(survivesPods, status.PodFailuresTolerated != nil, func() float64 { return float64(survives) })
-	show(limitBytes, status.Limit != nil, func() float64 { return float64(status.Limit.Value()) })
+	set(requiredLimitBytes, status.RequiredLimit != nil, func() float64 { return float64(status.RequiredLimit.Value()) })
+	set(toleratedPodFailures, status.PodFailuresTolerated != nil, func() float64 { return float64(tolerated) })
+	set(limitBytes, status.Limit != nil, func() float64 { return float64(status.Limit.Value()) })
 	value := 0.0
-	if isTrue(app.Status.Conditions, v1alpha1.ConditionReady) {
+	if meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionReady) {
 		value = 1
 	}
 	ready.With(labels).Set(value)
 }
 
-// forgetMetrics drops the figures of a StreamApp that is gone.
-func forgetMetrics(namespace, name string) {
+// deleteMetrics deletes the metrics of a deleted StreamApp.
+func deleteMetrics(namespace, name string) {
 	labels := prometheus.Labels{"namespace": namespace, "name": name}
-	for _, gauge := range []*prometheus.GaugeVec{needBytes, limitBytes, survivesPods, ready} {
+	for _, gauge := range []*prometheus.GaugeVec{requiredLimitBytes, limitBytes, toleratedPodFailures, ready} {
 		gauge.Delete(labels)
 	}
 }

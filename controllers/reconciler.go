@@ -6,8 +6,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -15,46 +13,60 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// Groups is what the reconciler asks of Kafka groups; [assignment.Monitor] is the real one.
+// Groups observes Kafka groups. [assignment.Monitor] implements it.
 type Groups interface {
-	// Cluster gives a configured cluster by name.
+	// Cluster returns a configured cluster by name.
 	Cluster(name string) (assignment.ClusterConfig, bool)
-	// Track makes a group be polled, and its changes be told under the key.
+	// Track starts to poll a group, and to send its changes under the key.
 	Track(key string, ref assignment.Ref)
-	// Forget ends what Track began.
+	// Forget ends the tracking of a key.
 	Forget(key string)
-	// Hurry makes a group be polled quickly for a while.
+	// Hurry polls a group more often for a while.
 	Hurry(ref assignment.Ref)
-	// Latest gives what is known of a group.
+	// Latest returns the latest observation of a group.
 	Latest(ref assignment.Ref) assignment.Observation
 	// Changes sends the keys whose group has changed.
 	Changes() <-chan string
 }
 
-// StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as the planner wants them.
+// Reports observes the agents in the pods. [reportclient.Client] implements it.
+type Reports interface {
+	// Track starts to poll pods, and to send their changes under the key.
+	Track(key string, pods []reportclient.Endpoint)
+	// Forget ends the tracking of a key.
+	Forget(key string)
+	// Latest returns the latest reports of the pods of a key, by UID.
+	Latest(key string) map[string]report.PodReport
+	// Changes sends the keys whose pods have changed.
+	Changes() <-chan string
+}
+
+// StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as planned.
 type StreamAppReconciler struct {
 	client.Client
-	// APIReader reads past the cache: what is written is read back, and what is deleted is looked for, at the source.
+	// APIReader reads past the cache: what was written is read back, and what is deleted is looked up, at the source.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
 	Groups    Groups
-	// Reports asks the agents in the pods; nil: nobody does.
+	// Reports is nil if no agent is polled.
 	Reports Reports
-	// AgentJar is the agent that new pods get; empty: they get none.
+	// AgentJar is the agent for new pods; empty if they get none.
 	AgentJar []byte
 	Clock    clock.PassiveClock
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	refusals   refusals
-	topologies knownTopologies
+	volatile volatileMemory
 }
 
-// What the operator may do, verb by verb; the reasons are in the files that use the rights.
+// The rights of the operator, verb by verb. The files that use a right give its reason.
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete
@@ -65,7 +77,7 @@ type StreamAppReconciler struct {
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile gathers, decides and acts for one StreamApp: see the package comment.
+// Reconcile gathers, decides and acts for one StreamApp.
 func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var app v1alpha1.StreamApp
 	if err := r.Get(ctx, request.NamespacedName, &app); err != nil {
@@ -75,70 +87,48 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		return r.reconcileGone(ctx, request)
 	}
 	if !app.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // what belongs to it goes with it; the rest is done when it is gone
+		return ctrl.Result{}, nil // owned objects are deleted with it; the rest follows when it is gone
 	}
 
-	// Gather: the whole world, into one value.
-	obs, err := r.observe(ctx, &app)
+	// Gather.
+	world, err := r.gather(ctx, &app)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	memory := decision.Recall(&app, world.Injection, world.Pods, r.volatile.get(request.String()))
 
-	// Decide: who is lost, what the planner says, what should be there.
-	lost := countLossesOf(obs)
-	planned := plan(obs, lost)
-	want := decide(obs, lost, planned)
+	// Decide.
+	decided := decision.Decide(world, memory)
 
-	// Act: write what differs; then the status, once, whatever came of the writes; then tell.
-	done, applyErr := r.apply(ctx, obs, want)
+	// Act: write the differences, then the status once, whatever the result of the writes, then send events.
+	outcome, applyErr := r.apply(ctx, &decided)
 	if applyErr != nil && !apierrors.IsConflict(applyErr) {
-		done.failed = applyErr
+		outcome.WriteError = applyErr
 	}
+	r.volatile.set(request.String(), decided.Memory.Volatile)
 	before := app.Status.Conditions
-	changed, statusErr := r.writeStatus(ctx, &app, statusOf(obs, lost, planned, want, done))
+	changed, statusErr := r.writeStatus(ctx, &app, decision.StatusOf(&decided, outcome))
 	if statusErr == nil {
-		recordMetrics(&app, planned.survives)
-		if changed || done.published || done.removed || len(done.resized) > 0 {
-			r.announce(&app, announcements(before, app.Status.Conditions, done))
+		recordMetrics(&app, decided.Plan.Tolerated)
+		wrote := outcome.Published || outcome.Removed || len(outcome.Resized) > 0
+		if changed || wrote {
+			r.sendEvents(&app, decision.EventsOf(before, app.Status.Conditions, outcome))
 		}
 	}
 	if err := errors.Join(applyErr, statusErr); err != nil {
-		return ctrl.Result{}, err // the next pass comes by back-off, and finds by itself when to look again
+		return ctrl.Result{}, err // the next pass follows with back-off and finds its own time to look again
 	}
-	return ctrl.Result{RequeueAfter: earliest(lost.recheckAfter, obs.recheckAfter(), want.recheckAfter, done.recheckAfter)}, nil
+	return ctrl.Result{RequeueAfter: decision.Earliest(decided.RecheckAfter, outcome.RecheckAfter)}, nil
 }
 
-// reconcileGone cleans up after a StreamApp that was deleted.
+// reconcileGone cleans up after a deleted StreamApp.
 func (r *StreamAppReconciler) reconcileGone(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	r.Groups.Forget(request.String())
 	if r.Reports != nil {
 		r.Reports.Forget(request.String())
 	}
-	r.topologies.forget(request.String())
-	forgetMetrics(request.Namespace, request.Name)
+	r.volatile.delete(request.String())
+	deleteMetrics(request.Namespace, request.Name)
 	again, err := r.removeOrphan(ctx, request.NamespacedName)
 	return ctrl.Result{RequeueAfter: again}, err
-}
-
-// countLossesOf counts the losses of what was observed; none where there is no workload.
-func countLossesOf(obs *observation) losses {
-	if obs.workload == nil {
-		return losses{tolerated: 1}
-	}
-	var since time.Time
-	if t := obs.app.Status.PodsUnavailableSinceTime; t != nil {
-		since = t.Time
-	}
-	lost := countLosses(obs.pods, obs.workload.replicas, obs.workload.rollingOut, obs.app.Spec.Memory.PodFailuresToTolerate, since, obs.now)
-	lost.joining = obs.joiningPods()
-	return lost
-}
-
-// earliest is the shortest of some waits, of which zero means never.
-func earliest(waits ...time.Duration) time.Duration {
-	waits = slices.DeleteFunc(waits, func(wait time.Duration) bool { return wait == 0 })
-	if len(waits) == 0 {
-		return 0
-	}
-	return slices.Min(waits)
 }

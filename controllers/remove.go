@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,33 +16,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// unneededFor is how long a ConfigMap of ours stays after nothing needs it any more, so that a kubelet that restarts, or a pod that is
-// just being created, still finds it.
+// unneededFor is how long a ConfigMap stays after it is no longer needed, so that a kubelet that restarts, or a pod that is being created, still
+// finds it.
 const unneededFor = time.Hour
 
-// remove takes back what was written for a StreamApp that wants nothing (any more): the injection at once, so that no new pod gets the
-// plan, and plan and agents themselves when they have been unneeded for unneededFor.
-func (r *StreamAppReconciler) remove(ctx context.Context, obs *observation, done *applied) error {
-	if obs.injection != nil {
-		log.FromContext(ctx).V(1).Info("Removing injection", "podInjection", obs.injection.Name)
-		if err := r.Delete(ctx, obs.injection); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing PodInjection %s: %w", obs.injection.Name, err)
+// remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; plan and agents after
+// unneededFor.
+func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, agents []corev1.ConfigMap, outcome *decision.Outcome) error {
+	if injection := d.Facts.Injection; injection != nil {
+		log.FromContext(ctx).V(1).Info("Removing injection", "podInjection", injection.Name)
+		if err := r.Delete(ctx, injection); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing PodInjection %s: %w", injection.Name, err)
 		}
-		done.removed = true
+		outcome.Removed = true
 	}
-	again, err := r.removeAgents(ctx, obs.agentMaps, "", obs.now)
-	if err == nil && obs.planConfigMap != nil {
-		var after time.Duration
-		after, err = r.removeUnused(ctx, obs.planConfigMap, obs.now)
-		again = earliest(again, after)
-	}
-	done.recheckAfter = again
+	again, err := r.removeConfigMaps(ctx, agents, d.Facts.PlanConfigMap, d.Facts.Now)
+	outcome.RecheckAfter = again
 	return err
 }
 
-// removeOrphan is remove for a StreamApp that is gone. The garbage collector removes the injection as well; this is for clusters in
+// removeOrphan removes the objects of a StreamApp that is gone. The garbage collector removes the injection as well; this is for clusters in
 // which it is late.
 func (r *StreamAppReconciler) removeOrphan(ctx context.Context, key client.ObjectKey) (time.Duration, error) {
 	var injection v1alpha1.PodInjection
@@ -49,34 +46,42 @@ func (r *StreamAppReconciler) removeOrphan(ctx context.Context, key client.Objec
 		return 0, err
 	} else if err == nil {
 		if err := r.Delete(ctx, &injection, client.Preconditions{UID: &injection.UID}); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("removing PodInjection %s of a StreamApp that is gone: %w", key.Name, err)
+			return 0, fmt.Errorf("removing PodInjection %s of a deleted StreamApp: %w", key.Name, err)
 		}
 	}
-	agents, err := r.agentMaps(ctx, key)
+	agents, err := r.agentConfigMaps(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	again, err := r.removeAgents(ctx, agents, "", r.Clock.Now())
-	if err != nil {
-		return 0, err
-	}
+	var plan *corev1.ConfigMap
 	var configMap corev1.ConfigMap
-	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: planConfigMapName(key.Name)}, &configMap); err != nil {
-		return again, client.IgnoreNotFound(err)
+	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: decision.PlanConfigMapName(key.Name)}, &configMap); client.IgnoreNotFound(err) != nil {
+		return 0, err
+	} else if err == nil {
+		plan = &configMap
 	}
-	after, err := r.removeUnused(ctx, &configMap, r.Clock.Now())
-	return earliest(again, after), err
+	return r.removeConfigMaps(ctx, agents, plan, r.Clock.Now())
 }
 
-// removeUnused notes since when a ConfigMap is not needed, and deletes it when that is long enough ago and a live list shows no pod that
-// mounts it. It returns when to look again.
+// removeConfigMaps removes agents and plan, which may be nil. It returns the time after which to look again; 0 for never.
+func (r *StreamAppReconciler) removeConfigMaps(ctx context.Context, agents []corev1.ConfigMap, plan *corev1.ConfigMap, now time.Time) (time.Duration, error) {
+	again, err := r.removeAgents(ctx, agents, "", now)
+	if plan == nil {
+		return again, err
+	}
+	after, planErr := r.removeUnused(ctx, plan, now)
+	return decision.Earliest(again, after), errors.Join(err, planErr)
+}
+
+// removeUnused notes the time since which a ConfigMap is unneeded, and deletes it after unneededFor if a live list shows no pod that mounts it. It
+// returns the time after which to look again; 0 for never.
 func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
 	since, err := time.Parse(time.RFC3339, configMap.Annotations[annotationUnused])
 	if err != nil {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationUnused, now.UTC().Format(time.RFC3339))
 		err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
 		if client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("noting that ConfigMap %s is not needed: %w", configMap.Name, err)
+			return 0, fmt.Errorf("marking ConfigMap %s as unneeded: %w", configMap.Name, err)
 		}
 		return unneededFor, nil
 	}
@@ -85,7 +90,7 @@ func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev
 	}
 	var pods corev1.PodList
 	if err := r.APIReader.List(ctx, &pods, client.InNamespace(configMap.Namespace)); err != nil {
-		return 0, fmt.Errorf("looking for pods that mount ConfigMap %s: %w", configMap.Name, err)
+		return 0, fmt.Errorf("listing the pods that mount ConfigMap %s: %w", configMap.Name, err)
 	}
 	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return mounts(&p, configMap.Name) }) {
 		return unneededFor, nil

@@ -24,16 +24,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 )
 
 const (
-	// concurrentReconciles: passes are short, and only the API server's answers take time.
+	// concurrentReconciles: passes are short, and only the API server's responses take time.
 	concurrentReconciles = 4
 	// reconciliationTimeout ends a pass that hangs on the API server.
 	reconciliationTimeout = time.Minute
 )
 
-// SetupWithManager registers the reconciler, its indexes and everything that makes it look again.
+// SetupWithManager registers the reconciler, its indexes and its watches.
 func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("setting up the cache's indexes: %w", err)
@@ -49,12 +50,12 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
-		For(&v1alpha1.StreamApp{}). // changes of the status too: a pass that compared with an old one from the cache is made good
+		For(&v1alpha1.StreamApp{}). // changes of the status, too: they correct a pass that compared with a stale status from the cache
 		Owns(&v1alpha1.PodInjection{}).
-		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsOfRival), builder.WithPredicates(deleted())).
+		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsWithTarget), builder.WithPredicates(deleted())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.appsOfPod)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeTurned())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeLostOrBack())).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindStatefulSet))).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindDeployment))).
 		Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNamespace)).
@@ -71,20 +72,25 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 		Complete(r)
 }
 
-// index is a query that the cache answers: the values of a field that an object has.
+// index is an index of the cache: the values of a field of an object.
 type index struct {
 	object client.Object
 	field  string
 	values func(client.Object) []string
 }
 
-// indexes are all of them.
+// indexes are all indexes.
 var indexes = []index{
-	{&corev1.Pod{}, indexPodWorkload, func(object client.Object) []string { return nonEmpty(workloadOfPod(object.(*corev1.Pod))) }},
+	{&corev1.Pod{}, indexPodWorkload, func(object client.Object) []string {
+		owner, found := decision.OwnerOf(object.(*corev1.Pod))
+		if !found {
+			return nil
+		}
+		return []string{owner.String()}
+	}},
 	{&corev1.Pod{}, indexPodNode, func(object client.Object) []string { return nonEmpty(object.(*corev1.Pod).Spec.NodeName) }},
 	{&v1alpha1.StreamApp{}, indexStreamAppTarget, func(object client.Object) []string {
-		target := object.(*v1alpha1.StreamApp).Spec.TargetRef
-		return []string{workloadKey(target.Kind, target.Name)}
+		return []string{decision.TargetOf(object.(*v1alpha1.StreamApp)).String()}
 	}},
 }
 
@@ -104,7 +110,7 @@ func nonEmpty(value string) []string {
 	return []string{value}
 }
 
-// changeForwarder hands the changes of groups, or of reports, to the controller's queue.
+// changeForwarder forwards the changes of groups or reports to the controller's queue.
 type changeForwarder struct {
 	from func() <-chan string
 	to   chan<- event.TypedGenericEvent[types.NamespacedName]
@@ -127,7 +133,7 @@ func (f *changeForwarder) Start(ctx context.Context) error {
 	}
 }
 
-// appOfConfigMap finds the StreamApp that a plan was written for, even if it is gone.
+// appOfConfigMap returns the StreamApp of a plan, even if it is gone.
 func appOfConfigMap(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[labelStreamApp]
 	if name == "" {
@@ -136,10 +142,10 @@ func appOfConfigMap(_ context.Context, object client.Object) []reconcile.Request
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// appsOfTarget finds the StreamApps that have a workload as their target: more than one only by mistake.
-func (r *StreamAppReconciler) appsOfTarget(ctx context.Context, namespace, target string) []v1alpha1.StreamApp {
+// appsOfTarget lists the StreamApps with a target. More than one is a mistake of the user.
+func (r *StreamAppReconciler) appsOfTarget(ctx context.Context, namespace string, target decision.Target) []v1alpha1.StreamApp {
 	var apps v1alpha1.StreamAppList
-	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target}); err != nil {
+	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target.String()}); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", namespace, "target", target)
 	}
 	return apps.Items
@@ -153,19 +159,19 @@ func requestsFor(apps []v1alpha1.StreamApp) []reconcile.Request {
 	return requests
 }
 
-// appsOfPod finds the StreamApp of a pod. What happens to a pod is followed by a rebalance, so its group is asked in a hurry.
+// appsOfPod returns the StreamApp of a pod. A change of a pod is followed by a rebalance, so its group is polled more often.
 func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	target := workloadOfPod(pod)
-	if target == "" {
+	target, found := decision.OwnerOf(pod)
+	if !found {
 		return nil
 	}
 	apps := r.appsOfTarget(ctx, pod.Namespace, target)
 	for i := range apps {
-		if ref, refused := r.groupRef(&apps[i]); !refused.found() {
+		if ref, unavailable := r.groupRef(&apps[i]); !unavailable.Found() {
 			r.Groups.Hurry(ref)
 		}
 	}
@@ -185,11 +191,11 @@ func (r *StreamAppReconciler) appsOfNode(ctx context.Context, object client.Obje
 	return requests
 }
 
-// nodeTurned lets only those changes of a node through that make it lost, or bring it back.
-func nodeTurned() predicate.Predicate {
+// nodeLostOrBack passes only the changes that make a node lost, or bring it back.
+func nodeLostOrBack() predicate.Predicate {
 	lost := func(object client.Object) bool {
 		node, ok := object.(*corev1.Node)
-		return ok && readNode(node).lost
+		return ok && decision.NodeLost(node)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -197,16 +203,16 @@ func nodeTurned() predicate.Predicate {
 	}
 }
 
-// appsOfRival finds the StreamApps that had to wait for one that is gone now: they have the same target.
-func (r *StreamAppReconciler) appsOfRival(ctx context.Context, object client.Object) []reconcile.Request {
+// appsWithTarget returns the StreamApps with the target of a deleted one, which conflicted with them.
+func (r *StreamAppReconciler) appsWithTarget(ctx context.Context, object client.Object) []reconcile.Request {
 	app, ok := object.(*v1alpha1.StreamApp)
 	if !ok {
 		return nil
 	}
-	return requestsFor(r.appsOfTarget(ctx, app.Namespace, workloadKey(app.Spec.TargetRef.Kind, app.Spec.TargetRef.Name)))
+	return requestsFor(r.appsOfTarget(ctx, app.Namespace, decision.TargetOf(app)))
 }
 
-// deleted lets only the end of an object through.
+// deleted passes only the deletion of an object.
 func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -216,7 +222,7 @@ func deleted() predicate.Predicate {
 
 func (r *StreamAppReconciler) appsOf(kind v1alpha1.WorkloadKind) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		return requestsFor(r.appsOfTarget(ctx, object.GetNamespace(), workloadKey(kind, object.GetName())))
+		return requestsFor(r.appsOfTarget(ctx, object.GetNamespace(), decision.Target{Kind: kind, Name: object.GetName()}))
 	}
 }
 

@@ -6,7 +6,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 const explainExample = `  # An application in the cluster, as the operator sees it
@@ -56,9 +56,9 @@ and for manifests, the plan is made anew, by the operator's own rules. What had 
 }
 
 // explain answers from the status where that is what there is, and otherwise asks the planner.
-func (s *source) explain(command *cobra.Command, question controllers.Question) (*controllers.Answer, error) {
+func (s *source) explain(command *cobra.Command, question whatif.Question) (*whatif.Answer, error) {
 	if len(s.files) == 0 && !s.named() && len(question.App.Status.Conditions) > 0 {
-		return controllers.AnswerOf(question.App), nil
+		return whatif.AnswerOf(question.App), nil
 	}
-	return controllers.Explain(command.Context(), question)
+	return whatif.Explain(question)
 }

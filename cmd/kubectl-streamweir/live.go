@@ -11,52 +11,31 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-// live reads from the cluster of the kubeconfig.
-func (s *source) live(ctx context.Context, name string) (*v1alpha1.StreamApp, client.Reader, error) {
+// live reads the objects of an application from the cluster of the kubeconfig.
+func (s *source) live(ctx context.Context, name string) (*v1alpha1.StreamApp, whatif.Objects, error) {
 	if name == "" {
 		return nil, nil, fmt.Errorf("name a StreamApp or a workload (statefulset/orders), or give manifests with -f")
 	}
-	reader, namespace, err := s.connect()
+	cluster, err := s.connect()
 	if err != nil {
 		return nil, nil, err
 	}
+	var app *v1alpha1.StreamApp
 	if kind, workload, ok := strings.Cut(name, "/"); ok {
-		app, err := appFor(kind, workload, namespace)
-		return app, reader, err
+		app, err = appFor(kind, workload, cluster.namespace)
+	} else if app, err = cluster.streamApp(ctx, name); err != nil {
+		err = fmt.Errorf("reading StreamApp %s in namespace %s (or name a workload: statefulset/%s): %w", name, cluster.namespace, name, err)
 	}
-	var app v1alpha1.StreamApp
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &app); err != nil {
-		return nil, nil, fmt.Errorf("reading StreamApp %s in namespace %s (or name a workload: statefulset/%s): %w", name, namespace, name, err)
-	}
-	return &app, reader, nil
-}
-
-// connect makes a client for the cluster of the kubeconfig, and says which namespace is meant.
-func (s *source) connect() (client.Reader, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = s.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.context}
-	overrides.Context.Namespace = s.namespace
-	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	namespace, _, err := config.Namespace()
 	if err != nil {
-		return nil, "", fmt.Errorf("finding the cluster (or give manifests with -f): %w", err)
+		return nil, nil, err
 	}
-	rest, err := config.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("finding the cluster (or give manifests with -f): %w", err)
-	}
-	reader, err := client.New(rest, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, "", fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	return reader, namespace, nil
+	objects, err := cluster.objects(ctx, app)
+	return app, objects, err
 }
 
 // workloadKinds are the kinds as people write them.
@@ -65,7 +44,7 @@ var workloadKinds = map[string]v1alpha1.WorkloadKind{
 	"deployment": v1alpha1.KindDeployment, "deployments": v1alpha1.KindDeployment, "deploy": v1alpha1.KindDeployment,
 }
 
-// appFor is a StreamApp for a workload that has none: nothing is said but its target.
+// appFor returns a StreamApp for a workload without one: it has a target and nothing else.
 func appFor(kind, name, namespace string) (*v1alpha1.StreamApp, error) {
 	known, ok := workloadKinds[strings.ToLower(kind)]
 	if !ok || name == "" {
@@ -77,7 +56,7 @@ func appFor(kind, name, namespace string) (*v1alpha1.StreamApp, error) {
 	}, nil
 }
 
-// completeWithin bounds how long a shell waits for names.
+// completeWithin bounds the time for which a shell waits for names.
 const completeWithin = 3 * time.Second
 
 // complete offers the StreamApps of the cluster.
@@ -85,19 +64,15 @@ func (s *source) complete(command *cobra.Command, args []string, _ string) ([]st
 	if len(args) > 0 || len(s.files) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	reader, namespace, err := s.connect()
+	cluster, err := s.connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(command.Context(), completeWithin)
 	defer cancel()
-	var apps v1alpha1.StreamAppList
-	if err := reader.List(ctx, &apps, client.InNamespace(namespace)); err != nil {
+	names, err := cluster.streamAppNames(ctx)
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for i := range apps.Items {
-		names = append(names, apps.Items[i].Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

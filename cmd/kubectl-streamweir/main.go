@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 // The exit codes, for pipelines.
@@ -29,8 +29,10 @@ const (
 )
 
 func main() {
-	ctrl.SetLogger(logr.Discard()) // what there is to say is the answer
-	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // run runs a command line and gives the exit code.
@@ -59,11 +61,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 var errDoesNotFit = errors.New("it does not fit")
 
 // verdict turns an answer into what the command returns.
-func verdict(answer *controllers.Answer) error {
+func verdict(answer *whatif.Answer) error {
 	switch answer.Verdict {
-	case controllers.VerdictFits:
+	case whatif.VerdictFits:
 		return nil
-	case controllers.VerdictDoesNotFit:
+	case whatif.VerdictDoesNotFit:
 		return errDoesNotFit
 	default:
 		return errors.New("the operator does not know yet whether it fits: see the conditions above")

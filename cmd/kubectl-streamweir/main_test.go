@@ -18,7 +18,7 @@ import (
 
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -105,7 +105,7 @@ func TestExitCodesGateAPipeline(t *testing.T) {
 }
 
 func TestProgramsReadTheSame(t *testing.T) {
-	var asJSON, asYAML controllers.Answer
+	var asJSON, asYAML whatif.Answer
 	_, out, _ := call(t, "explain -o json -f -"+ordersTopology, read(t, "orders.yaml"))
 	if err := json.Unmarshal([]byte(out), &asJSON); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestProgramsReadTheSame(t *testing.T) {
 	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
 		t.Error(diff)
 	}
-	if asJSON.Tasks != 24 || asJSON.Verdict != controllers.VerdictDoesNotFit || asJSON.RequiredLimit.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
+	if asJSON.Tasks != 24 || asJSON.Verdict != whatif.VerdictDoesNotFit || asJSON.RequiredLimit.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
 		t.Errorf("%+v, want 24 tasks that need more than the limit", asJSON)
 	}
 }
@@ -144,21 +144,21 @@ func read(t *testing.T, name string) string {
 }
 
 // answerForGolden has something in every field, and numbers that no planner made.
-func answerForGolden() *controllers.Answer {
+func answerForGolden() *whatif.Answer {
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
-	return &controllers.Answer{
+	return &whatif.Answer{
 		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders", Container: "app",
-		Verdict: controllers.VerdictDoesNotFit, Instances: 3, Tasks: 24, PodFailuresToTolerate: new(1), PodFailuresTolerated: 0,
+		Verdict: whatif.VerdictDoesNotFit, Instances: 3, Tasks: 24, PodFailuresToTolerate: new(1), PodFailuresTolerated: 0,
 		Limit: q("2Gi"), RequiredLimit: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
-		Load: controllers.Load{Threads: 2, Active: 12, Total: 14},
+		Load: whatif.Load{Threads: 2, Active: 12, Total: 14},
 		Lines: []v1alpha1.Line{
 			{Pool: v1alpha1.PoolNative, Name: "memtables", Bound: q("612Mi"), Expected: q("600Mi"), Count: new(int64(12)), Source: v1alpha1.SourceDefault},
 			{Pool: v1alpha1.PoolHeap, Name: "producer", Bound: q("64Mi"), Expected: q("960Ki"), Source: v1alpha1.SourceApp},
 		},
 		Missing: []string{"the limit is too small"}, Remedies: []string{"raise it"}, Warnings: []string{"beware"},
-		Pods:  []controllers.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
-		Facts: []controllers.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "the brokers to ask"}},
-		Start: controllers.Start{
+		Pods:  []whatif.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
+		Facts: []whatif.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "the brokers to ask"}},
+		Start: whatif.Start{
 			Plan: planfile.Plan{
 				Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"},
 				RocksDB: planfile.RocksDB{Cache: 251658240, WriteBufferManager: 104857600, ArenaBlock: 327680, WriteBuffer: 10485760},
@@ -177,7 +177,7 @@ func TestPagesAreReadable(t *testing.T) {
 	golden(t, "status.golden", status.String())
 
 	unknown := answerForGolden()
-	unknown.Verdict, unknown.RequiredLimit, unknown.Lines, unknown.Pods, unknown.Text = controllers.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
+	unknown.Verdict, unknown.RequiredLimit, unknown.Lines, unknown.Pods, unknown.Text = whatif.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
 	comparison := &page{}
 	comparison.simulation(answer, unknown)
 	golden(t, "simulation.golden", comparison.String())
@@ -222,7 +222,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestLossesSurvivedAsPeopleSayIt(t *testing.T) {
 	for survives, want := range map[int]string{-1: "does not fit now", 0: "0", 2: "2"} {
-		if got := survivedText(&controllers.Answer{PodFailuresTolerated: survives}); got != want {
+		if got := survivedText(&whatif.Answer{PodFailuresTolerated: survives}); got != want {
 			t.Errorf("%d: %q, want %q", survives, got, want)
 		}
 	}

@@ -20,24 +20,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 // scheme knows the kinds that are read.
 var scheme = runtime.NewScheme()
 
 func init() {
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(appsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
 // offline reads the manifests of the files, and picks the StreamApp that is asked about.
-func (s *source) offline(in io.Reader, name string) (*v1alpha1.StreamApp, client.Reader, error) {
-	var objects controllers.Objects
+func (s *source) offline(in io.Reader, name string) (*v1alpha1.StreamApp, whatif.Objects, error) {
+	var objects whatif.Objects
 	for _, file := range s.files {
 		content, err := readFile(in, file)
 		if err != nil {
@@ -66,8 +65,8 @@ func readFile(in io.Reader, file string) ([]byte, error) {
 }
 
 // parseManifests reads documents of YAML or JSON. Kinds that the planner does not look at are skipped.
-func parseManifests(content []byte) (controllers.Objects, error) {
-	var objects controllers.Objects
+func parseManifests(content []byte) (whatif.Objects, error) {
+	var objects whatif.Objects
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for n := 1; ; n++ {
 		document, err := documents.Read()
@@ -88,7 +87,7 @@ func parseManifests(content []byte) (controllers.Objects, error) {
 var decoder = serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 
 // parseDocument reads one object, or a List of them. A field that the kind does not have is an error: it may be a mistyped one.
-func parseDocument(document []byte) (controllers.Objects, error) {
+func parseDocument(document []byte) (whatif.Objects, error) {
 	asJSON, err := yaml.ToJSON(document)
 	if err != nil {
 		return nil, fmt.Errorf("this is no YAML: render templates first, for instance with helm template: %w", err)
@@ -105,7 +104,7 @@ func parseDocument(document []byte) (controllers.Objects, error) {
 	}
 	switch o := object.(type) {
 	case *corev1.List:
-		var all controllers.Objects
+		var all whatif.Objects
 		for i := range o.Items {
 			found, err := parseDocument(o.Items[i].Raw)
 			if err != nil {
@@ -116,7 +115,7 @@ func parseDocument(document []byte) (controllers.Objects, error) {
 		return all, nil
 	case *v1alpha1.StreamApp, *v1alpha1.PodInjection, *appsv1.StatefulSet, *appsv1.Deployment,
 		*corev1.Pod, *corev1.Node, *corev1.ConfigMap, *corev1.LimitRange, *corev1.ResourceQuota:
-		return controllers.Objects{o.(client.Object)}, nil
+		return whatif.Objects{o.(whatif.Object)}, nil
 	}
 	if kind.Kind == "StatefulSet" || kind.Kind == "Deployment" {
 		return nil, fmt.Errorf("%s of %s: Kubernetes serves it as apps/v1 only (since 1.16), so `apiVersion` must be apps/v1", kind.Kind, kind.GroupVersion())
@@ -125,7 +124,7 @@ func parseDocument(document []byte) (controllers.Objects, error) {
 }
 
 // pick finds the StreamApp that is meant: of the name, or the only one, or one made for the workload of the name, or for the only one.
-func (s *source) pick(objects controllers.Objects, name string) (*v1alpha1.StreamApp, error) {
+func (s *source) pick(objects whatif.Objects, name string) (*v1alpha1.StreamApp, error) {
 	var apps, workloads []*v1alpha1.StreamApp
 	for _, object := range objects {
 		if app, is := object.(*v1alpha1.StreamApp); is {

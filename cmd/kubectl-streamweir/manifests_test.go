@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 const deploymentManifest = `
@@ -138,7 +138,7 @@ func FuzzManifests(f *testing.F) {
 		if err != nil {
 			return
 		}
-		answer, err := controllers.Explain(t.Context(), controllers.Question{
+		answer, err := whatif.Explain(whatif.Question{
 			App: app, Reader: reader, Topology: string(topology), Partitions: map[string]int32{"orders": 3},
 		})
 		if err == nil && (answer.Limit == nil || answer.Verdict == "") {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 // print writes a value for programs, or a page for people.
@@ -68,7 +68,7 @@ func (p *page) list(title string, texts []string) {
 }
 
 // answer writes all of an answer.
-func (p *page) answer(a *controllers.Answer) {
+func (p *page) answer(a *whatif.Answer) {
 	p.headline(a)
 	if a.Text != "" {
 		p.printf("\nThe heaviest pod after the losses:\n%s", a.Text)
@@ -86,7 +86,7 @@ func (p *page) answer(a *controllers.Answer) {
 }
 
 // headline writes the verdict.
-func (p *page) headline(a *controllers.Answer) {
+func (p *page) headline(a *whatif.Answer) {
 	p.printf("%s %s/%s: %s, %s\n", a.WorkloadKind, a.Namespace, a.Workload, count(a.Instances, "pod"), count(a.Tasks, "task"))
 	p.printf("%s. A new pod gets %s and needs %s", verdictText(a), a.Limit.String(), needText(a.RequiredLimit))
 	if a.ColdStart != nil {
@@ -96,12 +96,12 @@ func (p *page) headline(a *controllers.Answer) {
 }
 
 // verdictText is the verdict in words.
-func verdictText(a *controllers.Answer) string {
+func verdictText(a *whatif.Answer) string {
 	text := "It does not fit"
 	switch {
-	case a.Verdict == controllers.VerdictUnknown:
+	case a.Verdict == whatif.VerdictUnknown:
 		return "It is not known yet whether it fits"
-	case a.Verdict == controllers.VerdictFits:
+	case a.Verdict == whatif.VerdictFits:
 		text = "It fits"
 	case a.PodFailuresTolerated < 0:
 		return "It does not fit, not even before a loss"
@@ -115,7 +115,7 @@ func verdictText(a *controllers.Answer) string {
 	return fmt.Sprintf("%s: it survives the loss of %s, and has to survive %d", text, count(a.PodFailuresTolerated, "pod"), *a.PodFailuresToTolerate)
 }
 
-func lossesText(a *controllers.Answer) string {
+func lossesText(a *whatif.Answer) string {
 	if a.PodFailuresToTolerate == nil {
 		return "-"
 	}
@@ -140,7 +140,7 @@ func count(n int, what string) string {
 }
 
 // lines writes the lines of a status.
-func (p *page) lines(a *controllers.Answer) {
+func (p *page) lines(a *whatif.Answer) {
 	rows := [][]string{{"POOL", "LINE", "BOUND", "EXPECTED", "COUNT", "FROM"}}
 	for _, line := range a.Lines {
 		number := ""
@@ -154,7 +154,7 @@ func (p *page) lines(a *controllers.Answer) {
 }
 
 // pods writes the pods.
-func (p *page) pods(a *controllers.Answer) {
+func (p *page) pods(a *whatif.Answer) {
 	if len(a.Pods) == 0 {
 		return
 	}
@@ -183,7 +183,7 @@ func amount(q *resource.Quantity) string {
 }
 
 // facts writes what the plan is made of.
-func (p *page) facts(a *controllers.Answer) {
+func (p *page) facts(a *whatif.Answer) {
 	if len(a.Facts) == 0 {
 		return
 	}
@@ -196,29 +196,29 @@ func (p *page) facts(a *controllers.Answer) {
 }
 
 // simulation compares two answers, and explains the second.
-func (p *page) simulation(now, then *controllers.Answer) {
-	row := func(name string, value func(*controllers.Answer) string) []string {
+func (p *page) simulation(now, then *whatif.Answer) {
+	row := func(name string, value func(*whatif.Answer) string) []string {
 		return []string{name, value(now), value(then)}
 	}
 	p.table([][]string{
 		{"", "NOW", "THEN"},
-		row("verdict", func(a *controllers.Answer) string { return string(a.Verdict) }),
-		row("pods", func(a *controllers.Answer) string { return fmt.Sprint(a.Instances) }),
-		row("tasks", func(a *controllers.Answer) string { return fmt.Sprint(a.Tasks) }),
+		row("verdict", func(a *whatif.Answer) string { return string(a.Verdict) }),
+		row("pods", func(a *whatif.Answer) string { return fmt.Sprint(a.Instances) }),
+		row("tasks", func(a *whatif.Answer) string { return fmt.Sprint(a.Tasks) }),
 		row("losses to survive", lossesText),
 		row("losses survived", survivedText),
-		row("tasks of the heaviest pod", func(a *controllers.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
-		row("limit", func(a *controllers.Answer) string { return amount(a.Limit) }),
-		row("need", func(a *controllers.Answer) string { return needText(a.RequiredLimit) }),
-		row("expected peak", func(a *controllers.Answer) string { return amount(a.Expected) }),
-		row("heap", func(a *controllers.Answer) string { return amount(a.Heap) }),
+		row("tasks of the heaviest pod", func(a *whatif.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
+		row("limit", func(a *whatif.Answer) string { return amount(a.Limit) }),
+		row("need", func(a *whatif.Answer) string { return needText(a.RequiredLimit) }),
+		row("expected peak", func(a *whatif.Answer) string { return amount(a.Expected) }),
+		row("heap", func(a *whatif.Answer) string { return amount(a.Heap) }),
 	})
 	p.printf("\nThen:\n")
 	p.answer(then)
 }
 
 // survivedText says how many losses the pods survive; fewer than none means that they do not fit even now.
-func survivedText(a *controllers.Answer) string {
+func survivedText(a *whatif.Answer) string {
 	if a.PodFailuresTolerated < 0 {
 		return "does not fit now"
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"streamweir.dev/streamweir/agent/planfile"
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 const renderExample = `  # All parts of the plan, with comments that say where each goes
@@ -54,7 +54,7 @@ no options of a JVM: give it its heap with -R:MaxHeapSize, or at its start with 
 				return err
 			}
 			question.Bounded = true
-			answer, err := controllers.Explain(command.Context(), question)
+			answer, err := whatif.Explain(question)
 			if err != nil {
 				return err
 			}
@@ -107,14 +107,14 @@ func javaName(class string) bool {
 
 // rendered is what the templates print.
 type rendered struct {
-	Answer               *controllers.Answer
+	Answer               *whatif.Answer
 	Plan                 planfile.Plan
 	Package, Class, Full string
 	Patch                string
 }
 
 // render prints one part, or all with comments between them.
-func render(answer *controllers.Answer, class, part string) (string, error) {
+func render(answer *whatif.Answer, class, part string) (string, error) {
 	r := rendered{Answer: answer, Plan: answer.Start.Plan, Class: class, Full: class}
 	if i := strings.LastIndex(class, "."); i >= 0 {
 		r.Package, r.Class = class[:i], class[i+1:]
@@ -140,7 +140,7 @@ func render(answer *controllers.Answer, class, part string) (string, error) {
 type object = map[string]any
 
 // patch is a strategic merge patch for the workload.
-func patch(a *controllers.Answer) (string, error) {
+func patch(a *whatif.Answer) (string, error) {
 	resources := object{"limits": object{"memory": a.Limit.String()}}
 	if a.Start.Request != nil {
 		resources["requests"] = object{"memory": a.Start.Request.String()}

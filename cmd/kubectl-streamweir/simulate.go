@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 const simulateExample = `  # What if two pods were lost at once?
@@ -61,8 +61,8 @@ func simulateCommand() *cobra.Command {
 
 // simulation is what simulate prints for programs.
 type simulation struct {
-	Now  *controllers.Answer `json:"now"`
-	Then *controllers.Answer `json:"then"`
+	Now  *whatif.Answer `json:"now"`
+	Then *whatif.Answer `json:"then"`
 }
 
 // simulate asks twice.
@@ -78,12 +78,12 @@ func (s *source) simulate(command *cobra.Command, args []string, w *whatIf) erro
 	if err != nil {
 		return err
 	}
-	now, err := controllers.Explain(command.Context(), question)
+	now, err := whatif.Explain(question)
 	if err != nil {
 		return err
 	}
 	question.Change = change
-	then, err := controllers.Explain(command.Context(), question)
+	then, err := whatif.Explain(question)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (s *source) simulate(command *cobra.Command, args []string, w *whatIf) erro
 }
 
 // change checks the flags that were set.
-func (w *whatIf) change(command *cobra.Command) (controllers.Change, error) {
-	change := controllers.Change{Partitions: w.partitions, Version: w.version, ColdStart: w.coldStart}
+func (w *whatIf) change(command *cobra.Command) (whatif.Change, error) {
+	change := whatif.Change{Partitions: w.partitions, Version: w.version, ColdStart: w.coldStart}
 	set := w.partitions != 0 || w.version != "" || w.coldStart
 	for _, n := range []struct {
 		flag  string
@@ -103,7 +103,7 @@ func (w *whatIf) change(command *cobra.Command) (controllers.Change, error) {
 		least int32
 		to    **int32
 	}{
-		{"lost", w.lost, 0, &change.Lost}, {"replicas", w.replicas, 1, &change.Replicas},
+		{"lost", w.lost, 0, &change.PodFailures}, {"replicas", w.replicas, 1, &change.Replicas},
 		{"threads", w.threads, 1, &change.Threads}, {"standbys", w.standbys, 0, &change.Standbys},
 	} {
 		if !command.Flags().Changed(n.flag) {

@@ -17,7 +17,7 @@ import (
 
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 // source is where a question's facts come from: what the flags say that all commands have.
@@ -71,17 +71,17 @@ func (s *source) named() bool {
 }
 
 // question reads everything that a question is made of.
-func (s *source) question(ctx context.Context, in io.Reader, args []string) (controllers.Question, error) {
-	question := controllers.Question{Now: time.Now()}
+func (s *source) question(ctx context.Context, in io.Reader, args []string) (whatif.Question, error) {
+	question := whatif.Question{Now: time.Now()}
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
 	}
 	var err error
 	if len(s.files) > 0 {
-		question.App, question.Reader, err = s.offline(in, name)
+		question.App, question.Objects, err = s.offline(in, name)
 	} else {
-		question.App, question.Reader, err = s.live(ctx, name)
+		question.App, question.Objects, err = s.live(ctx, name)
 	}
 	if err != nil {
 		return question, err
@@ -91,7 +91,7 @@ func (s *source) question(ctx context.Context, in io.Reader, args []string) (con
 }
 
 // facts reads the files that the flags name, and asks Kafka.
-func (s *source) facts(ctx context.Context, question *controllers.Question) error {
+func (s *source) facts(ctx context.Context, question *whatif.Question) error {
 	if s.topology != "" {
 		text, err := os.ReadFile(s.topology)
 		if err != nil {

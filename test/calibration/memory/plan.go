@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/memplan"
 )
 
@@ -34,7 +34,7 @@ func planAtNeed(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
 
 // writePlan writes the files of a plan as the operator mounts them.
 func writePlan(folder string, plan *memplan.Plan) error {
-	file, err := controllers.PlanFile(*plan)
+	file, err := decision.PlanFile(*plan)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,195 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
+	"streamweir.dev/streamweir/controllers/whatif"
+)
+
+// The resources that are read.
+var (
+	streamApps     = v1alpha1.GroupVersion.WithResource("streamapps")
+	podInjections  = v1alpha1.GroupVersion.WithResource("podinjections")
+	statefulSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	deployments    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	pods           = corev1.SchemeGroupVersion.WithResource("pods")
+	nodes          = corev1.SchemeGroupVersion.WithResource("nodes")
+	configMaps     = corev1.SchemeGroupVersion.WithResource("configmaps")
+	limitRanges    = corev1.SchemeGroupVersion.WithResource("limitranges")
+	resourceQuotas = corev1.SchemeGroupVersion.WithResource("resourcequotas")
+)
+
+// cluster reads one namespace of a cluster for a user who may have fewer rights than the operator, and where the operator may not be
+// installed.
+type cluster struct {
+	client    dynamic.Interface
+	namespace string
+}
+
+// connect returns the cluster of the kubeconfig.
+func (s *source) connect() (*cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.context}
+	overrides.Context.Namespace = s.namespace
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (or give manifests with -f): %w", err)
+	}
+	rest, err := config.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (or give manifests with -f): %w", err)
+	}
+	client, err := dynamic.NewForConfig(rest)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return &cluster{client: client, namespace: namespace}, nil
+}
+
+// streamApp reads one StreamApp.
+func (c *cluster) streamApp(ctx context.Context, name string) (*v1alpha1.StreamApp, error) {
+	found, err := c.client.Resource(streamApps).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	object, err := typed(found)
+	if err != nil {
+		return nil, err
+	}
+	app, is := object.(*v1alpha1.StreamApp)
+	if !is {
+		return nil, fmt.Errorf("it is a %T", object)
+	}
+	return app, nil
+}
+
+// streamAppNames lists the names of all StreamApps.
+func (c *cluster) streamAppNames(ctx context.Context) ([]string, error) {
+	list, err := c.client.Resource(streamApps).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+// objects reads the objects of a StreamApp. Objects that the user must not read, of the kinds that only refine the answer, count as absent.
+func (c *cluster) objects(ctx context.Context, app *v1alpha1.StreamApp) (whatif.Objects, error) {
+	r := reader{cluster: c}
+	workloads := statefulSets
+	if app.Spec.TargetRef.Kind == v1alpha1.KindDeployment {
+		workloads = deployments
+	}
+	r.get(ctx, workloads, app.Spec.TargetRef.Name, required)
+	r.list(ctx, pods, required)
+	r.list(ctx, limitRanges, optional)
+	r.list(ctx, resourceQuotas, optional)
+	r.list(ctx, streamApps, optional)
+	r.get(ctx, podInjections, app.Name, optional)
+	r.get(ctx, configMaps, decision.PlanConfigMapName(app.Name), required)
+	for _, name := range r.objects.ConfigMapsToRead(app) {
+		r.get(ctx, configMaps, name, required)
+	}
+	for _, name := range r.objects.NodesOf(app) {
+		r.get(ctx, nodes, name, optional)
+	}
+	return r.objects, r.err
+}
+
+// need is the need for an object.
+type need bool
+
+// The needs.
+const (
+	required need = true
+	optional need = false
+)
+
+// reader reads objects until the first error.
+type reader struct {
+	*cluster
+	objects whatif.Objects
+	err     error
+}
+
+// get reads an object. A missing object is not an error.
+func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, name string, n need) {
+	if r.err != nil {
+		return
+	}
+	var client dynamic.ResourceInterface = r.client.Resource(resource)
+	if resource != nodes {
+		client = r.client.Resource(resource).Namespace(r.namespace)
+	}
+	found, err := client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), n == optional && apierrors.IsForbidden(err):
+	case err != nil:
+		r.err = fmt.Errorf("reading %s %s: %w", resource.Resource, name, err)
+	default:
+		r.add(found)
+	}
+}
+
+// list reads all objects of a kind in the namespace.
+func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource, n need) {
+	if r.err != nil {
+		return
+	}
+	list, err := r.client.Resource(resource).Namespace(r.namespace).List(ctx, metav1.ListOptions{})
+	absent := apierrors.IsForbidden(err) || apierrors.IsNotFound(err) // not found: the cluster does not have the kind
+	switch {
+	case n == optional && absent:
+	case err != nil:
+		r.err = fmt.Errorf("reading %s: %w", resource.Resource, err)
+	default:
+		for i := range list.Items {
+			r.add(&list.Items[i])
+		}
+	}
+}
+
+func (r *reader) add(found *unstructured.Unstructured) {
+	object, err := typed(found)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.objects = append(r.objects, object)
+}
+
+// typed converts an object to its Go type.
+func typed(found *unstructured.Unstructured) (whatif.Object, error) {
+	object, err := scheme.New(found.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, object); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", found.GetKind(), found.GetName(), err)
+	}
+	converted, is := object.(whatif.Object)
+	if !is {
+		return nil, fmt.Errorf("%s %s is not an object", found.GetKind(), found.GetName())
+	}
+	return converted, nil
+}

@@ -1,0 +1,179 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+// Decision is the result of one pass: the changes to make, and the memory for the next pass.
+type Decision struct {
+	Facts Facts
+	Plan  Plan
+
+	// Frozen is the reason for which everything published stays as it is; not found if the pass may change it.
+	Frozen Problem
+
+	// Files are the content of the plan ConfigMap, Revision is their revision; nil and empty without a plan to publish.
+	Files    map[string]string
+	Revision string
+	// Injection is the injection for new pods; nil without one.
+	Injection *v1alpha1.PodInjectionSpec
+	// Resizes are limits to raise in place. Restarts are limits that only a restart of the pod may raise. Refused are resizes that the API
+	// server refused recently.
+	Resizes, Restarts []Resize
+	Refused           []RefusedResize
+	// Refreshes are pods to notify of the revision. NotAcknowledged are pods that were notified more than once and have not loaded it.
+	Refreshes       []PodRefresh
+	NotAcknowledged []string
+
+	// Memory is the memory for the next pass.
+	Memory Memory
+	// RecheckAfter is the time after which the decision may change without an event; 0 if it does not.
+	RecheckAfter time.Duration
+}
+
+// Decide decides from what a pass has read and what earlier passes learned.
+func Decide(w World, m Memory) Decision {
+	f := deriveFacts(w, m)
+	d := Decision{Facts: f, Memory: nextMemory(&f)}
+	d.RecheckAfter = Earliest(f.Failures.recheckAfter, f.Assignment.recheckAfter(f.Pods, f.Now))
+	if !f.plannable() {
+		return d
+	}
+	rollout := rolloutInProgress(&f)
+	withdrawal := withdrawalOf(&f)
+	d.Plan = planApplication(&f, rollout, withdrawal != nil)
+	if d.Plan.TasksKnown {
+		d.Memory.Tasks = new(int32(d.Plan.Tasks))
+	}
+	if f.Mode() != v1alpha1.ModeEnforce {
+		return d
+	}
+	if d.Frozen = frozen(&f, &d.Plan); d.Frozen.Found() {
+		d.excludeImages()
+		d.Refused = knownRefusals(&f, d.Memory.RefusedResizes)
+		return d
+	}
+	d.chooseResizes()
+	d.withdraw(withdrawal)
+	d.publish(rollout)
+	raised := d.Plan.Limit != f.Container.Limit.Value()
+	d.Injection = injectionOf(&f, &d.Plan, d.Revision, raised && d.Memory.Withdrawal == nil)
+	d.chooseRefreshes()
+	return d
+}
+
+// nextMemory returns the memory of the facts. Decide adds what it decides.
+func nextMemory(f *Facts) Memory {
+	next := f.Memory
+	next.ObservedGeneration = f.App.Generation
+	next.PodsUnavailableSince = f.Failures.UnavailableSince
+	next.Tasks = nil
+	next.Images = f.Images
+	next.Measured = f.Measured
+	next.Refreshes = maps.Clone(f.Memory.Refreshes)
+	next.RefusedResizes = freshRefusals(f.Memory.RefusedResizes, f.Now)
+	if f.Reports.Usable {
+		next.Topology = KnownTopology{Text: topologyText(f.Reports.Client), Subtopologies: f.Reports.Group.Group.Subtopologies}
+	}
+	return next
+}
+
+// frozen returns the reason for which a pass must leave everything as it is, if there is one. Where no source will ever show the tasks, the
+// plan follows the limit and the JVM alone.
+func frozen(f *Facts, plan *Plan) Problem {
+	exceeds := plan.RequiredNowActive > plan.Limit
+	bootstrapExceeds := !plan.TasksKnown && !plan.Representative.Fits
+	switch {
+	case len(plan.Invalid) > 0:
+		return Problem{v1alpha1.ReasonInvalidSettings, strings.Join(plan.Invalid, "; ")}
+	case !plan.TasksKnown && f.Injection != nil && tasksExpected(f) && !planTooLarge(f):
+		return Problem{v1alpha1.ReasonAssignmentUnknown, tasksUnknownText + "; the last plan stays active"}
+	case f.Workload.Replicas == 0 && len(f.Pods) == 0 && f.Injection != nil:
+		return Problem{v1alpha1.ReasonNoPods, scaledToZeroText}
+	case exceeds || bootstrapExceeds:
+		return Problem{v1alpha1.ReasonInsufficientMemory, limitTooSmallText(plan)}
+	}
+	return Problem{}
+}
+
+// tasksExpected returns whether a source of the tasks is configured, or the tasks were known before.
+func tasksExpected(f *Facts) bool {
+	knownBefore := len(f.Images) > 0 && f.Memory.Tasks != nil
+	return f.Kafka.Unavailable.Reason != v1alpha1.ReasonNoSource || knownBefore
+}
+
+// planTooLarge returns whether a pod that is created now gets less than the published plan is for: the template's limit was lowered, and
+// the injected limit does not apply to it. Then even a bootstrap plan is better.
+func planTooLarge(f *Facts) bool {
+	limit := f.Container.Limit
+	if memory := f.Injection.Spec.Memory; memory.Limit != nil && memory.ForLimit.Cmp(*limit) == 0 {
+		limit = memory.Limit
+	}
+	return publishedLimit(f.PlanConfigMap) > limit.Value()
+}
+
+// rolloutInProgress returns whether pods that are expected back are unavailable, or have just returned. The tasks of the others are then in
+// transit, so limits and plan stay for the pods to come: the plan covers the gap. A changed template or StreamApp ends this.
+func rolloutInProgress(f *Facts) bool {
+	edited := f.Memory.ObservedGeneration != f.App.Generation
+	if f.Failures.Unavailable+f.Failures.Starting == 0 || f.Injection == nil || f.PlanConfigMap == nil || edited {
+		return false
+	}
+	template := *f.Container.Limit
+	if forLimit := f.Injection.Spec.Memory.ForLimit; forLimit != nil {
+		return forLimit.Cmp(template) == 0
+	}
+	return !slices.ContainsFunc(f.Pods, func(p Pod) bool { // then the template's limit was changed, and the plan must follow
+		return p.readsPlan() && p.Limit != nil && p.Limit.Cmp(template) != 0
+	})
+}
+
+// excludeImages changes only the excluded images of a frozen injection: that an image fails to start is known, whatever else is not.
+func (d *Decision) excludeImages() {
+	injection := d.Facts.Injection
+	excluded := d.Facts.Images.excluded(d.Facts.Pods)
+	if injection == nil || slices.Equal(injection.Spec.ExcludedImages, excluded) {
+		return
+	}
+	d.Injection = injection.Spec.DeepCopy()
+	d.Injection.ExcludedImages = excluded
+}
+
+// withdraw withdraws injected memory if the plan raises the template's limit.
+func (d *Decision) withdraw(withdrawal *Withdrawal) {
+	d.Memory.Withdrawal = nil
+	if withdrawal == nil || d.Plan.Limit <= d.Facts.Container.Limit.Value() {
+		return
+	}
+	d.Memory.Withdrawal = withdrawal
+	d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, withdrawnFor-d.Facts.Now.Sub(withdrawal.Since)))
+}
+
+// publish chooses the files of the plan. A larger plan is published only after the kubelet has raised the limits, and a smaller one before new
+// pods get less: the planner makes it for the smallest limit of any pod that reads it.
+func (d *Decision) publish(rollout bool) {
+	published := d.Facts.PlanConfigMap
+	staysInRollout := rollout && d.Memory.Withdrawal == nil
+	// A pod with too small a limit is being raised: no plan written now would help it.
+	tooSmall := !d.Plan.Published.Fits && published != nil
+	if staysInRollout || tooSmall {
+		d.Files = planfile.WithRevision(published.Data)
+	} else {
+		d.Files = d.Plan.Published.File.Files()
+	}
+	d.Revision = d.Files[planfile.RevisionKey]
+}
+
+// Request returns the memory request for the plan's limit; 0 if a new pod keeps that of the template.
+func (d *Decision) Request() int64 {
+	return requestFor(d.Facts.Container, d.Facts.App.Spec.Memory.Requests, d.Plan.Limit, d.Plan.Representative.Expected)
+}

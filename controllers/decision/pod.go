@@ -1,0 +1,232 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+)
+
+// Pod holds the facts of one pod of the target.
+type Pod struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Node            string
+	Addresses       []string
+	Created         time.Time
+	// Started is the time at which the container began to run; the pod's creation as long as that is unknown.
+	Started time.Time
+	// ContainerDown: the container does not run. It has not started yet, or it ended and will be restarted.
+	ContainerDown bool
+
+	Phase       corev1.PodPhase
+	Terminating bool
+	// NodeLost: the node's kubelet has been silent for longer than the node controller's grace period.
+	NodeLost bool
+	// Suspected: the connection to the pod's agent is dead, which is the first sign of a lost node.
+	Suspected bool
+	// ReadySince is zero while the pod is not ready.
+	ReadySince time.Time
+
+	// OptedOut: an annotation excludes the pod from injection.
+	OptedOut bool
+	// Injected: the admission policy has mounted the plan.
+	Injected bool
+	// NotifiedRevision is the revision of the plan that the pod was last notified of.
+	NotifiedRevision string
+
+	// Image is the image that the pod names, ImageID the digest that runs; empty until it is pulled.
+	Image, ImageID string
+	// AgentConfigMap is the ConfigMap of the agent that the pod mounts; empty without an agent.
+	AgentConfigMap string
+	// StartupFailed: the container ended by itself within the startup window, for a reason other than memory or its node.
+	StartupFailed bool
+
+	// Limit and Request are the container's memory in the spec; nil if not set.
+	Limit, Request *resource.Quantity
+	// ActiveLimit is the limit that the kubelet reports; nil until it does.
+	ActiveLimit *resource.Quantity
+	QOS         corev1.PodQOSClass
+	// CPUGuaranteed: every container's CPU request equals its limit, so an equal pair of memory would make the pod Guaranteed.
+	CPUGuaranteed bool
+	Resize        ResizeState
+	// RestartsOnResize: the container's resizePolicy restarts it when its memory is resized.
+	RestartsOnResize bool
+	// Unschedulable: the scheduler finds no node with enough memory.
+	Unschedulable bool
+
+	// Report holds the facts from the pod's agent.
+	Report PodReport
+}
+
+// ResizeState is the kubelet's state of the last resize of a pod.
+type ResizeState struct {
+	Condition corev1.PodConditionType // PodResizePending, PodResizeInProgress or empty
+	Reason    string                  // Deferred, Infeasible, Error or empty
+	Message   string
+}
+
+// Running returns whether the pod counts as an instance of the application. A container that restarts, or one that is not ready on a
+// healthy node, still does: its memory is in use, or about to be.
+func (p *Pod) Running() bool {
+	return p.Phase == corev1.PodRunning && !p.Terminating && !p.NodeLost && !p.Suspected
+}
+
+// readsPlan returns whether the published plan must be safe for the pod's limit. A pod on a lost node does not count: when the node
+// returns, so does the pod, and the plan is computed again.
+func (p *Pod) readsPlan() bool {
+	return !p.Terminating && !p.NodeLost && (p.Phase == corev1.PodRunning || p.Phase == corev1.PodPending)
+}
+
+// manageable returns whether the operator may change the pod. Pods without the plan stay as they are.
+func (p *Pod) manageable() bool { return p.Running() && p.Injected }
+
+// starting returns whether the container has not run for long enough to be a member of the group.
+func (p *Pod) starting(now time.Time) bool {
+	return p.ContainerDown || now.Sub(p.Started) <= startingGrace
+}
+
+// startingGrace is how long a container may run before it must be a member of the group. Until then a process without a pod is the one
+// that it replaces. It is longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker removes that process.
+const startingGrace = 2 * time.Minute
+
+// EffectiveLimit returns the limit that counts: the kubelet's, else that of the spec; nil without a limit.
+func (p *Pod) EffectiveLimit() *resource.Quantity {
+	if p.ActiveLimit != nil {
+		return p.ActiveLimit
+	}
+	return p.Limit
+}
+
+// runningPods returns the pods that count as instances.
+func runningPods(pods []Pod) []Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return !p.Running() })
+}
+
+// findPod returns the pod with this name; nil if there is none.
+func findPod(pods []Pod, name string) *Pod {
+	if i := slices.IndexFunc(pods, func(p Pod) bool { return p.Name == name }); i >= 0 {
+		return &pods[i]
+	}
+	return nil
+}
+
+// podsOf derives the facts of pods for a container, sorted by name.
+func podsOf(pods []corev1.Pod, container string, nodes map[string]*corev1.Node) []Pod {
+	var all []Pod
+	for i := range pods {
+		all = append(all, PodOf(&pods[i], container, nodes))
+	}
+	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// PodOf derives the facts of one pod for a container.
+func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod {
+	facts := Pod{
+		Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		Node:    pod.Spec.NodeName,
+		Created: pod.CreationTimestamp.Time, Started: pod.CreationTimestamp.Time,
+		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, QOS: pod.Status.QOSClass,
+		OptedOut:         pod.Annotations[v1alpha1.InjectAnnotation] == "false",
+		NotifiedRevision: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
+		Injected:         pod.Annotations[v1alpha1.PlanAnnotation] != "",
+		CPUGuaranteed:    cpuGuaranteed(pod.Spec.Containers) && cpuGuaranteed(pod.Spec.InitContainers),
+	}
+	if node, known := nodes[pod.Spec.NodeName]; known {
+		facts.NodeLost = NodeLost(node)
+	}
+	for _, ip := range pod.Status.PodIPs {
+		facts.Addresses = append(facts.Addresses, ip.IP)
+	}
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume && v.ConfigMap != nil {
+			facts.AgentConfigMap = v.ConfigMap.Name
+		}
+	}
+	facts.readSpec(pod, container)
+	facts.readStatus(pod, container)
+	facts.readConditions(pod.Status.Conditions)
+	return facts
+}
+
+func (p *Pod) readSpec(pod *corev1.Pod, container string) {
+	restart := corev1.ContainerResizePolicy{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == container {
+			p.Image = c.Image
+			p.Limit = memoryOf(c.Resources.Limits)
+			p.Request = memoryOf(c.Resources.Requests)
+			p.RestartsOnResize = slices.Contains(c.ResizePolicy, restart)
+		}
+	}
+}
+
+func (p *Pod) readStatus(pod *corev1.Pod, container string) {
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name != container {
+			continue
+		}
+		if s.Resources != nil {
+			p.ActiveLimit = memoryOf(s.Resources.Limits)
+		}
+		if s.State.Running != nil {
+			p.Started = s.State.Running.StartedAt.Time
+		}
+		p.ContainerDown = s.State.Waiting != nil || s.State.Terminated != nil
+		p.ImageID = s.ImageID
+		p.StartupFailed = pod.Status.Reason == "" && (startupFailed(s.State.Terminated) || startupFailed(s.LastTerminationState.Terminated))
+	}
+}
+
+// startupWindow is how long a container may run that counts as one that failed to start. A JVM with an option that it refuses ends within a
+// second. An application that gives up on its brokers does so within a minute or two (default.api.timeout.ms is 60 s).
+const startupWindow = 2 * time.Minute
+
+// startupFailed returns whether a container ended by itself within the startup window. An end with its node, by its memory limit, or by the
+// kubelet (the pod then has a reason, such as Evicted) does not count. After a restart of the node's runtime the kubelet gives the
+// reason ContainerStatusUnknown, and the runtime Unknown.
+func startupFailed(end *corev1.ContainerStateTerminated) bool {
+	if end == nil || slices.Contains([]string{"OOMKilled", "ContainerStatusUnknown", "Unknown"}, end.Reason) {
+		return false
+	}
+	return end.FinishedAt.Sub(end.StartedAt.Time) < startupWindow
+}
+
+func (p *Pod) readConditions(conditions []corev1.PodCondition) {
+	for _, c := range conditions {
+		switch {
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && !p.Terminating:
+			p.ReadySince = c.LastTransitionTime.Time
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			// The scheduler names the missing resource: "0/3 nodes are available: 3 Insufficient memory."
+			p.Unschedulable = strings.Contains(c.Message, "Insufficient memory")
+		case c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue,
+			c.Type == corev1.PodResizeInProgress && c.Status == corev1.ConditionTrue && p.Resize.Condition == "":
+			p.Resize = ResizeState{Condition: c.Type, Reason: c.Reason, Message: c.Message}
+		}
+	}
+}
+
+// NodeLost returns whether a node is lost: it does not exist, or its kubelet has been silent for longer than the node controller's grace
+// period (50 s; k8s.io/kubernetes pkg/controller/nodelifecycle, condition Ready Unknown). A node that reports itself as not ready still
+// runs its pods.
+func NodeLost(node *corev1.Node) bool {
+	if node == nil {
+		return true
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
+}

@@ -1,0 +1,139 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"streamweir.dev/streamweir/agent/planfile"
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/memplan"
+)
+
+// jvmOf parses the JVM's flags where they are visible, weakest first, as HotSpot ranks them: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the
+// command line, _JAVA_OPTIONS (measured on JDK 17). Where the application leaves the heap to the JVM, and the plan can be injected, the
+// plan decides the heap.
+func jvmOf(f *Facts) (memplan.JVM, error) {
+	c := f.Container
+	if c == nil {
+		return memplan.NewJVM(), nil
+	}
+	var flags []string
+	for _, variable := range []string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"} {
+		flags = append(flags, expand(c.OptionsText(variable, f.App.Spec.JVM.OwnOptions), c.Env))
+	}
+	for _, arg := range c.Args {
+		flags = append(flags, expand(arg, c.Env)) // a shell's -c has all of them in one argument
+	}
+	flags = append(flags, expand(c.Env["_JAVA_OPTIONS"], c.Env))
+	flags = append(flags, reportedFlags(&f.Reports)...)
+	jvm, err := memplan.ParseJVMFlags(flags)
+	if err != nil {
+		err = fmt.Errorf("JVM flags of container %s: %w", c.Name, err)
+	}
+	if leavesHeapToJVM(jvm) && !f.NotInjectable.Found() {
+		jvm.HeapMode = memplan.HeapPlanned
+	}
+	for _, pin := range f.App.Spec.Memory.Pins {
+		if pin.Region == v1alpha1.RegionHeap && pin.Size != nil && jvm.HeapMode == memplan.HeapPlanned {
+			jvm.MaxHeap = *specBytes(pin.Size)
+		}
+	}
+	return jvm, err
+}
+
+// reportedFlags returns the flags with which the application sizes its JVM, including those in scripts and files that the pod template does
+// not show. The plan's own flags are left out: a report does not distinguish them from the application's.
+func reportedFlags(reports *Reports) []string {
+	if reports.Newest == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(reports.Newest.JVM.Flags), func(flag string) bool {
+		return strings.Contains(flag, "RAM") || strings.Contains(flag, "IgnoreUnrecognizedVMOptions")
+	})
+}
+
+// reference is a variable in a text: $(NAME) as Kubernetes expands it, ${NAME} or $NAME as a shell does.
+var reference = regexp.MustCompile(`\$\((\w+)\)|\$\{(\w+)\}|\$(\w+)`)
+
+// expand replaces references to variables, as far as the container's env has their values.
+func expand(text string, env map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(match string) string {
+		if value, ok := env[strings.Trim(match, "$(){}")]; ok {
+			return value
+		}
+		return match
+	})
+}
+
+// leavesHeapToJVM returns whether the application leaves the size of its heap to the JVM, so that the plan may set it.
+func leavesHeapToJVM(jvm memplan.JVM) bool {
+	return jvm.HeapMode == memplan.HeapPercent && jvm.MaxRAMPercentage.From != memplan.App && jvm.MinRAMPercentage.From != memplan.App &&
+		jvm.MaxRAM.From != memplan.App
+}
+
+// runningVariants returns the workload in each kind of running pod.
+func runningVariants(f *Facts, w memplan.Workload) map[memplan.PodKind]memplan.Workload {
+	variants := map[memplan.PodKind]memplan.Workload{}
+	for _, bounded := range []bool{false, true} {
+		w.Bounded = bounded
+		variants[memplan.PodKind{Injected: true, Bounded: bounded}] = withStartedHeap(w, f.PlanConfigMap)
+	}
+	variants[memplan.PodKind{}] = withoutPlan(w, f.Container)
+	return variants
+}
+
+// podKind returns the kind of a running pod.
+func podKind(f *Facts, p *Pod) memplan.PodKind {
+	bounded := f.AssumeBounded || f.Images.boundedPod(p)
+	return memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
+}
+
+// withStartedHeap returns the workload in a pod that was started with the plan: its JVM keeps the heap of the published plan, whatever a new
+// plan sets, and may have a larger one after its next start.
+func withStartedHeap(w memplan.Workload, published *corev1.ConfigMap) memplan.Workload {
+	if w.JVM.HeapMode != memplan.HeapPlanned {
+		return w
+	}
+	jvm := publishedJVM(published)
+	if jvm.MaxRAM.Value > 0 {
+		w.JVM.LeastHeap = max(w.JVM.LeastHeap, jvm.HeapUnder(jvm.MaxRAM.Value))
+	}
+	return w
+}
+
+// publishedJVM parses the JVM options of the published plan. Only the operator writes them, so unreadable ones count as none.
+func publishedJVM(published *corev1.ConfigMap) memplan.JVM {
+	if published == nil {
+		return memplan.JVM{}
+	}
+	jvm, err := memplan.ParseJVMFlags(strings.Fields(published.Data[planfile.OptionsKey]))
+	if err != nil {
+		return memplan.JVM{}
+	}
+	return jvm
+}
+
+// publishedLimit returns the limit that the published plan is for; 0 without one.
+func publishedLimit(published *corev1.ConfigMap) int64 {
+	return int64(publishedJVM(published).MaxRAM.Value)
+}
+
+// withoutPlan returns the workload in a pod that was created without the plan: the JVM chooses its heap.
+func withoutPlan(w memplan.Workload, c *Container) memplan.Workload {
+	w.Bounded = false
+	if w.JVM.HeapMode == memplan.HeapPlanned {
+		w.JVM.HeapMode = memplan.HeapPercent
+		w.JVM.MaxHeap = memplan.Fact[memplan.Bytes]{}
+	}
+	if _, set := c.Env["MALLOC_ARENA_MAX"]; !set && w.Allocator.Value == memplan.GlibcArenas {
+		w.Allocator = memplan.Known(memplan.Glibc, memplan.Assumed)
+	}
+	return w
+}

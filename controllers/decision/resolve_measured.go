@@ -1,0 +1,147 @@
+// Copyright The Streamweir Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"math/bits"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/memplan"
+)
+
+// warmedUpAfter is how long a process must have run for its figures to be effective where they are below the assumed ones: its code is
+// compiled, its classes are loaded, and its day has begun. A choice.
+const warmedUpAfter = time.Hour
+
+// measuredStep is the step to which measured regions are rounded up, so that a plan does not follow each small figure. A choice: less
+// than a hundredth of the limit of an ordinary pod.
+const measuredStep = 8 << 20
+
+// maxRecord is the largest effective record: a producer holds a request in one array.
+const maxRecord = 1 << 31
+
+// growthNum and growthDen are the part by which a region that is smaller than assumed may still grow: code paths that a warmed-up process has not
+// run yet. A choice.
+const growthNum, growthDen = 5, 4
+
+// measuredOf returns the measured figures: the largest that any pod of the newest image has reported. The figures of one image do not apply to
+// another.
+func measuredOf(remembered v1alpha1.MeasuredRegions, pods []Pod, now time.Time) v1alpha1.MeasuredRegions {
+	measured := *remembered.DeepCopy()
+	newest := newestImage(pods)
+	if newest == "" {
+		return measured
+	}
+	if measured.ImageID != newest {
+		measured = v1alpha1.MeasuredRegions{ImageID: newest, Age: v1alpha1.ProcessWarmingUp}
+	}
+	for i := range pods {
+		p := &pods[i]
+		r := p.Report.Report
+		if r == nil || p.ImageID != newest || !withinLimit(r, p) {
+			continue
+		}
+		raise(&measured.Metaspace, inSteps(r.JVM.Metaspace))
+		raise(&measured.CodeCache, inSteps(r.JVM.CodeCache))
+		if live := r.JVM.HeapLive; live > 0 {
+			raise(&measured.ApplicationHeap, inSteps(max(1, live-recordCache(r))))
+		}
+		for _, c := range r.Clients {
+			if size := c.Records.AverageSize; size > 0 && size <= maxRecord {
+				raise(&measured.AverageRecord, int64(1)<<bits.Len64(uint64(size-1))) // to a power of two
+			}
+		}
+		if now.Sub(time.UnixMilli(r.Started)) >= warmedUpAfter {
+			measured.Age = v1alpha1.ProcessWarmedUp
+		}
+	}
+	return measured
+}
+
+// newestImage returns the digest of the process that started last; empty without a report.
+func newestImage(pods []Pod) string {
+	image, started := "", int64(0)
+	for i := range pods {
+		p := &pods[i]
+		if r := p.Report.Report; r != nil && r.Started > started && p.ImageID != "" && len(p.ImageID) <= maxImageName {
+			image = p.ImageID
+			started = r.Started
+		}
+	}
+	return image
+}
+
+// withinLimit returns whether the regions of a process fit into the limit of its pod. Figures of a process that reports more do not count.
+func withinLimit(r *report.Report, p *Pod) bool {
+	limit := p.EffectiveLimit()
+	sum := memplan.Bytes(r.JVM.Metaspace).Add(memplan.Bytes(r.JVM.CodeCache)).Add(memplan.Bytes(r.JVM.HeapLive))
+	return limit == nil || int64(sum) <= limit.Value()
+}
+
+// inSteps rounds up to measuredStep.
+func inSteps(bytes int64) int64 {
+	if bytes <= 0 {
+		return 0
+	}
+	return int64(memplan.Bytes(bytes).Add(measuredStep-1) / measuredStep * measuredStep)
+}
+
+// raise sets a figure that is larger than the known one.
+func raise(figure **resource.Quantity, bytes int64) {
+	if bytes > 0 && (*figure == nil || (*figure).Value() < bytes) {
+		*figure = new(quantity(bytes))
+	}
+}
+
+// recordCache returns the capacity of the record caches of a process. Their content is planned for by itself. Each of their bytes takes more
+// than one on the heap, so the rest is not too small once they are full.
+func recordCache(r *report.Report) int64 {
+	sum := memplan.Bytes(0)
+	for i := range r.Clients {
+		properties := map[string]string{}
+		for _, s := range r.Clients[i].Settings {
+			properties[s.Name] = s.Value
+		}
+		w := memplan.NewWorkload(memplan.Fact[memplan.Version]{})
+		if err := w.ApplyProperties(properties); err != nil {
+			continue // the plan reports an invalid setting
+		}
+		sum = sum.Add(max(0, w.Clients.RecordCache.Value))
+	}
+	return int64(sum)
+}
+
+// measuredSource returns the effective figures. base has the assumed ones, which the spec may replace.
+func measuredSource(measured v1alpha1.MeasuredRegions, base *memplan.Workload, spec *source) *source {
+	record := base.Records.Average
+	if spec.averageRecord != nil {
+		record = *spec.averageRecord
+	}
+	return &source{
+		averageRecord: effective(record, measured.AverageRecord, measured.Age),
+		liveHeap:      effective(base.Application.LiveSet, measured.ApplicationHeap, measured.Age),
+		metaspace:     effective(base.JVM.Metaspace, measured.Metaspace, measured.Age),
+		codeCache:     effective(base.JVM.CodeCache, measured.CodeCache, measured.Age),
+	}
+}
+
+// effective returns a measured figure as far as it replaces the assumed one; nil if it does not. A larger figure counts at once. A smaller one
+// counts from a warmed-up process only, with a part for growth.
+func effective(assumed memplan.Fact[memplan.Bytes], measured *resource.Quantity, age v1alpha1.ProcessAge) *memplan.Fact[memplan.Bytes] {
+	if measured == nil || assumed.From == memplan.App {
+		return nil
+	}
+	value := memplan.Bytes(measured.Value())
+	switch {
+	case value >= assumed.Value:
+		return new(memplan.Known(value, memplan.Measured))
+	case age == v1alpha1.ProcessWarmedUp:
+		return new(memplan.Known(min(assumed.Value, value.Scale(growthNum, growthDen)), memplan.Measured))
+	}
+	return nil
+}
