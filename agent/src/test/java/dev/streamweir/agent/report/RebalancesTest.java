@@ -17,7 +17,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
-/** Reports while tasks and clients come and go all the time. */
+/** Reports during constant changes of tasks and clients. */
 class RebalancesTest {
     private static final int REPORTS = 10_000;
 
@@ -26,7 +26,7 @@ class RebalancesTest {
     private final Map<Integer, Map<String, Object>> clients = new ConcurrentHashMap<>();
 
     @Test
-    void allAreWholeAndBounded() throws Exception {
+    void everyReportIsCompleteAndLimited() throws Exception {
         source.clients = () -> new ArrayList<>(clients.values());
         Report report = new Report(source, 1);
         AtomicBoolean done = new AtomicBoolean();
@@ -36,7 +36,7 @@ class RebalancesTest {
         changing.start();
         int largest = 0;
         for (int i = 0; i < REPORTS; i++) {
-            turns.release(); // a change happens while the report is made
+            turns.release(); // allows one change during the report
             byte[] bytes = report.bytes();
             largest = Math.max(largest, bytes.length);
             assertEquals('}', bytes[bytes.length - 1]);

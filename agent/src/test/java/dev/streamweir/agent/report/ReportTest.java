@@ -20,7 +20,7 @@ class ReportTest {
     private final Report report = new Report(source, 77);
 
     @Test
-    void everyPartIsThere() {
+    void hasEveryPart() {
         String json = json();
         assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"InForce\",\"plan\":{"), json);
         for (String part : List.of("rocksdb", "clients", "jvm", "cgroup", "allocator", "findings")) {
@@ -29,7 +29,7 @@ class ReportTest {
     }
 
     @Test
-    void secretsStayInTheProcess() {
+    void containsNoSecrets() {
         Map<String, Object> originals = new HashMap<>();
         for (String name : List.of("sasl.jaas.config", "ssl.keystore.password", "an.unknown.key", "consumer.sasl.jaas.config", "consumer.my.key",
                 "main.consumer.ssl.key.password", "producer.ssl.truststore.password", "group.instance.id", "admin.batch.size")) {
@@ -47,7 +47,7 @@ class ReportTest {
     }
 
     @Test
-    void aPartThatFailsIsMissingAlone() {
+    void aFailureCostsOnlyItsOwnPart() {
         source.clients = () -> {
             throw new IllegalStateException("broken");
         };
@@ -60,7 +60,7 @@ class ReportTest {
     }
 
     @Test
-    void topologiesAreLeftOutFirst() {
+    void leavesOutTopologiesFirst() {
         Map<String, Object> client = client("app", 10, 3);
         client.put("topology", "t".repeat(Report.LARGEST));
         source.clients = () -> List.of(client);
@@ -70,36 +70,36 @@ class ReportTest {
     }
 
     @Test
-    void thenStores() {
+    void leavesOutStoresSecond() {
         source.clients = () -> List.of(client("app", 1000, 100));
         String json = json();
         assertTrue(json.length() <= Report.LARGEST);
         assertFalse(json.contains("rocksdb-state"));
-        assertTrue(json.contains("\"0_999\""), "the tasks are still there");
+        assertTrue(json.contains("\"0_999\""), "keeps the tasks");
         assertTrue(json.contains("ReportTruncated"));
     }
 
     @Test
-    void thenTasksAndClients() {
+    void leavesOutTasksAndClientsLast() {
         source.clients = () -> List.of(client("app", 10_000, 1));
         assertTrue(json().length() <= Report.LARGEST);
-        assertTrue(json().contains("StreamThread-1"), "the threads are still there");
+        assertTrue(json().contains("StreamThread-1"), "keeps the threads");
         source.clients = () -> Collections.nCopies(3_000, client("\0\0\0\0\0\0\0\0", 1, 1));
         assertTrue(json().length() <= Report.LARGEST);
-        assertTrue(json().contains("applicationID"), "some clients are still there");
+        assertTrue(json().contains("applicationID"), "keeps some clients");
     }
 
     @Test
-    void whatIsTruncatedIsToldOnce() {
+    void reportsTruncationOnce() {
         source.clients = () -> List.of(client("app", 1000, 100));
         json();
-        long seq = source.seq();
+        long sequence = source.sequence();
         json();
-        assertEquals(seq, source.seq());
+        assertEquals(sequence, source.sequence());
     }
 
     @Test
-    void theRestIsBoundedAsWell() {
+    void limitsFindingsAndOwnCaches() {
         for (int i = 0; i < 100; i++) {
             source.finding("Reason", i + " " + "x".repeat(100_000));
         }
@@ -113,7 +113,7 @@ class ReportTest {
         return new String(report.bytes(), StandardCharsets.UTF_8);
     }
 
-    /** A client with tasks of that many stores each. */
+    /** Returns a client with a number of tasks, each with a number of stores. */
     private static Map<String, Object> client(String application, int tasks, int stores) {
         List<Object> list = new ArrayList<>();
         List<Object> open = Collections.nCopies(stores, Map.of("name", "store", "scope", "rocksdb-state"));

@@ -21,19 +21,19 @@ import org.junit.jupiter.api.io.TempDir;
 
 class StateDirTest {
     @Test
-    void aDirectoryThatIsStillToBeMade(@TempDir Path folder) throws IOException {
+    void readsADirectoryThatDoesNotExistYet(@TempDir Path folder) throws IOException {
         Map<String, Object> map = StateDir.read(folder.resolve("a/b/c").toString(), new HashSet<>());
         assertEquals(Files.getFileStore(folder).type(), map.get("type"));
         assertNotEquals("", map.get("type"));
     }
 
     @Test
-    void aPathThatIsNone() {
+    void isEmptyForAnInvalidPath() {
         assertEquals(Map.of("type", ""), StateDir.read("a\0b", new HashSet<>()));
     }
 
     @Test
-    void aFileSystemInMemoryIsToldOnce() throws IOException {
+    void reportsTheBytesOfAFileSystemInMemoryOnce() throws IOException {
         Set<FileStore> seen = new HashSet<>();
         FileStore memory = new Store("tmpfs");
         assertEquals(Map.of("type", "tmpfs", "bytes", 60L), describe(memory, seen));
@@ -42,7 +42,7 @@ class StateDirTest {
     }
 
     @Test
-    void aDiskHasNoBytes() throws IOException {
+    void omitsTheBytesOfADisk() throws IOException {
         assertEquals(Map.of("type", "xfs"), describe(new Store("xfs"), new HashSet<>()));
     }
 
