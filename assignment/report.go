@@ -53,7 +53,7 @@ const (
 	// BoundedPending: no store has been opened yet.
 	BoundedPending Boundedness = "Pending"
 	// BoundedInForce: every store that was opened shares the one cache, or has one of the application's own that is listed.
-	BoundedInForce Boundedness = "InForce"
+	BoundedInForce Boundedness = "Active"
 	// BoundedOff: the bounds could not be set, and stores are as Kafka Streams ships them. A finding says why.
 	BoundedOff Boundedness = "Off"
 )
@@ -63,7 +63,7 @@ type ReportedPlan struct {
 	// OnDisk is the generation of the mounted plan as it is now; InForce is the one that the process read last. Both are empty where
 	// there is no plan.
 	OnDisk  string `json:"onDisk"`
-	InForce string `json:"inForce"`
+	InForce string `json:"active"`
 	// Source is where the bounds came from: the plan, the plan clamped to the cgroup's limit, or the agent's own bootstrap bounds.
 	Source PlanSource `json:"source"`
 }

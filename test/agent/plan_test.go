@@ -65,11 +65,11 @@ type planVolume struct {
 	versions int
 }
 
-// newPlan mounts a plan. Its generation is "g1".
+// newPlan mounts a plan. Its revision is "g1".
 func newPlan(tb testing.TB, plan map[string]string) *planVolume {
 	tb.Helper()
 	v := &planVolume{path: tb.TempDir()}
-	v.publish(tb, map[string]string{propertiesV1: properties(plan), "generation": "g1", "jvm.options": ""})
+	v.publish(tb, map[string]string{propertiesV1: properties(plan), "revision": "g1", "jvm.options": ""})
 	return v
 }
 

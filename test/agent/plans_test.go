@@ -21,7 +21,7 @@ func plans() map[string]scenario {
 		"plan broken between segments": {everywhere: true, run: brokenPlan},
 		"plan with unknown keys":       {run: newerOperator},
 		"plan of another schema only": {everywhere: true, run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), "generation": "g1"})
+			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), "revision": "g1"})
 		}},
 	}
 	for name, plan := range map[string]map[string]string{
@@ -33,7 +33,7 @@ func plans() map[string]scenario {
 		"without the cache": {"rocksdb.cache.bytes": ""},
 	} {
 		all["plan "+name] = scenario{everywhere: name == "negative", run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "PlanUnreadable", map[string]string{propertiesV1: properties(with(goodPlan(), plan)), "generation": "g1"})
+			w.bootstrap(t, "PlanUnreadable", map[string]string{propertiesV1: properties(with(goodPlan(), plan)), "revision": "g1"})
 		}}
 	}
 	for name, plan := range map[string]map[string]string{
@@ -149,7 +149,7 @@ func brokenPlan(t *testing.T, w *world) {
 	}
 	volume.publish(t, map[string]string{
 		propertiesV1: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
-		"generation": "g2", "jvm.options": "",
+		"revision": "g2", "jvm.options": "",
 	})
 	p.ask(t, "thread")
 	last = p.eventually(t, "the next plan", func(report assignment.Report) error {

@@ -10,7 +10,7 @@ import java.nio.file.Paths;
 final class Options {
     /** The folder in which the operator's policy mounts the plan: PlanMountPath in api/v1alpha1/names.go. */
     static final String PLAN_FOLDER = "/etc/streamweir/plan";
-    /** The port from which the operator reads the report: AgentPort in api/v1alpha1/names.go. */
+    /** The port from which the operator reads the report: Port in agent/report/report.go. */
     static final int PORT = 7907;
     private static final int LARGEST_PORT = 65_535;
 

@@ -16,7 +16,7 @@ import java.util.Properties;
 /** The mounted plan. The agent reads it at the start and at each store that opens, and keeps the last valid one. */
 final class PlanFiles {
     private static final String PROPERTIES = "plan.v1.properties";
-    private static final String REVISION = "generation";
+    private static final String REVISION = "revision";
     /** In bytes. A plan has a few dozen lines. */
     private static final int LARGEST = 64 * 1024;
 

@@ -40,7 +40,7 @@ final class ReportSource implements Source {
         Plan current = components.planFiles.current();
         Map<String, Object> plan = new HashMap<>();
         plan.put("onDisk", components.planFiles.onDisk());
-        plan.put("inForce", current == null ? "" : current.revision);
+        plan.put("active", current == null ? "" : current.revision);
         plan.put("source", components.decision.source(current).wireName);
         return plan;
     }

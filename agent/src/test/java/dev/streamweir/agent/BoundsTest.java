@@ -9,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.streamweir.agent.report.PlanSource;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Properties;
 import java.util.Random;
@@ -55,7 +54,8 @@ class BoundsTest {
         for (long plannedLimit : new long[] {1, 1000 * MIB, 1L << 50}) {
             Bounds bounds = Bounds.of(plan(plannedLimit, 256 * MIB, 1L << 50, 1L << 50, 65536), 1000 * MIB, 256 * MIB);
             assertEquals(PlanSource.CLAMPED, bounds.source);
-            assertTrue(bounds.cache > 0 && bounds.cache < 744 * MIB && bounds.writeBufferManager < bounds.cache, bounds.cache + " for " + plannedLimit);
+            assertTrue(bounds.cache > 0 && bounds.cache < 744 * MIB, bounds.cache + " for " + plannedLimit);
+            assertTrue(bounds.writeBufferManager < bounds.cache, bounds.writeBufferManager + " for " + plannedLimit);
         }
     }
 
@@ -82,7 +82,7 @@ class BoundsTest {
     /** The file has the planner's bootstrap plans, written by agent_test.go: limit, heap, cache. */
     @Test
     void bootstrapBoundsAreAtMostThePlanners() throws IOException {
-        List<String> lines = Files.readAllLines(Path.of(System.getProperty("testdata"), "bootstrap.csv"));
+        List<String> lines = Files.readAllLines(Fixture.path("bootstrap.csv"));
         assertTrue(lines.size() > 10);
         for (String line : lines) {
             String[] planned = line.split(",");

@@ -48,6 +48,7 @@ class LoadersTest {
         long[] cacheAndManager = (long[]) adapter.apply(Messages.BOUNDS, new Object[0]);
         assertEquals(cacheAndManager[0], adapter.bounds().cache);
         Map<String, Object> rocksdb = components.loaders.rocksdb(null);
+        assertEquals(Fixture.map(Fixture.report(), "rocksdb").keySet(), rocksdb.keySet());
         assertEquals(cacheAndManager[1], rocksdb.get("writeBufferManager"));
         assertEquals(adapter.bounds().arenaBlock(null, 0), rocksdb.get("arenaBlock"));
         assertEquals(0L, ((Number) rocksdb.get("writeBuffer")).longValue());

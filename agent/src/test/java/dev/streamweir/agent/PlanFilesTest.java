@@ -19,6 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class PlanFilesTest {
+    private static final long MIB = 1L << 20;
     private static final String VALID = "rocksdb.cache.bytes=300\nrocksdb.write.buffer.manager.bytes=100\n";
 
     @TempDir
@@ -36,21 +37,34 @@ class PlanFilesTest {
         return all.toString().trim();
     }
 
+    /** The files are those of a ConfigMap that the operator writes. */
     @Test
-    void readsEveryValue() throws IOException {
-        write("generation", "abc\n");
-        write("plan.v1.properties", VALID + "limit.bytes=1000\nheap.bytes=400\nrocksdb.arena.block.bytes=16384\nrocksdb.write.buffer.bytes=5\n"
-                + "rocksdb.replace.caches=true\nstreams.main.consumer.fetch.max.bytes=6\nstreams.statestore.cache.max.bytes=0\nkey.of.a.newer.operator=x\n");
+    void readsEveryValueOfTheSharedFixture() throws IOException {
+        PlanFiles files = new PlanFiles(Fixture.path("plan"), findings);
+        Plan plan = files.read();
+        assertEquals(Files.readString(Fixture.path("plan/revision")), plan.revision);
+        assertEquals(plan.revision, files.onDisk());
+        assertEquals(1024 * MIB, plan.limit);
+        assertEquals(384 * MIB, plan.heap);
+        assertEquals(128 * MIB, plan.cache);
+        assertEquals(51 * MIB, plan.writeBufferManager);
+        assertEquals(65536, plan.arenaBlock);
+        assertEquals(12 * MIB, plan.writeBuffer);
+        assertTrue(plan.replaceCaches);
+        assertEquals(Map.of("restore.consumer.fetch.max.bytes", "4194304", "main.consumer.max.poll.records", "200", "buffer.memory", "8388608",
+                "statestore.cache.max.bytes", "0"), plan.settings);
+        assertEquals("", reasons());
+    }
+
+    @Test
+    void ignoresUnknownKeysAndWhitespace() throws IOException {
+        write("revision", "abc\n");
+        write("plan.v1.properties", VALID + "key.of.a.newer.operator=x\nlimit.bytes = 1000 \n");
         Plan plan = new PlanFiles(folder, findings).read();
         assertEquals("abc", plan.revision);
         assertEquals(1000, plan.limit);
-        assertEquals(400, plan.heap);
-        assertEquals(300, plan.cache);
-        assertEquals(100, plan.writeBufferManager);
-        assertEquals(16384, plan.arenaBlock);
-        assertEquals(5, plan.writeBuffer);
-        assertTrue(plan.replaceCaches);
-        assertEquals(Map.of("main.consumer.fetch.max.bytes", "6", "statestore.cache.max.bytes", "0"), plan.settings);
+        assertFalse(plan.replaceCaches);
+        assertEquals(Map.of(), plan.settings);
         assertEquals("", reasons());
     }
 
@@ -111,7 +125,7 @@ class PlanFilesTest {
 
     private Path version(String name, String revision, String properties) throws IOException {
         Path content = Files.createDirectory(folder.resolve(name));
-        Files.writeString(content.resolve("generation"), revision);
+        Files.writeString(content.resolve("revision"), revision);
         Files.writeString(content.resolve("plan.v1.properties"), properties);
         return content;
     }

@@ -8,7 +8,7 @@ public enum Boundedness {
     /** No store has opened yet. */
     PENDING("Pending"),
     /** The shared cache is active. */
-    ACTIVE("InForce"),
+    ACTIVE("Active"),
     /** The bounds could not be set. A finding has the reason. */
     OFF("Off");
 

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Fixture;
+import dev.streamweir.agent.Messages;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -51,8 +54,34 @@ class ClientsTest {
         assertEquals(List.of(), client.get("globalStores"));
         assertEquals(0, client.get("brokers"));
         assertEquals(Map.of("averageSize", 0L, "largestSize", 0L), client.get("records"));
-        assertEquals("2", ((Map<?, ?>) client.get("originals")).get("num.stream.threads"));
-        assertFalse(client.containsKey("truncated"));
+        assertEquals("2", ((Map<?, ?>) client.get(Messages.ORIGINALS)).get("num.stream.threads"));
+        assertFalse(client.containsKey(Messages.TRUNCATED));
+    }
+
+    @Test
+    void writesTheFieldsOfTheSharedFixture() throws InterruptedException {
+        Map<String, Object> fixture = Fixture.client();
+        Set<String> fields = new TreeSet<>(fixture.keySet());
+        fields.removeAll(Set.of("settings", "stateDir")); // the agent replaces the originals by these
+        fields.add(Messages.ORIGINALS);
+        clients.created(streams("one"));
+        List<Map<String, Object>> report = new ArrayList<>();
+        Thread thread = new Thread(() -> {
+            clients.assigned(Map.of(new TaskId(0, 3), Set.of()), Map.of());
+            report.addAll(clients.report());
+        }, "one-StreamThread-1");
+        thread.start();
+        thread.join();
+        Map<String, Object> client = report.get(0);
+        assertEquals(fields, new TreeSet<>(client.keySet()));
+        assertEquals(Fixture.map(fixture, "records").keySet(), Fixture.map(client, "records").keySet());
+        Map<String, Object> fixtureThread = Fixture.list(fixture, "threads").get(0);
+        assertEquals(fixtureThread.keySet(), Fixture.list(client, "threads").get(0).keySet());
+        Map<String, Object> fixtureTask = Fixture.list(fixtureThread, "tasks").get(0);
+        Map<String, Object> task = Fixture.list(Fixture.list(client, "threads").get(0), "tasks").get(0);
+        assertEquals(fixtureTask.keySet(), task.keySet());
+        assertEquals(fixtureTask.get("id"), task.get("id"));
+        assertEquals(fixtureTask.get("role"), task.get("role"));
     }
 
     @Test
@@ -114,7 +143,7 @@ class ClientsTest {
         @SuppressWarnings("unchecked")
         Map<String, Object> client = (Map<String, Object>) many.get("report");
         assertEquals(10_000, ((List<?>) thread(client, 0).get("tasks")).size());
-        assertEquals(true, client.get("truncated"));
+        assertEquals(true, client.get(Messages.TRUNCATED));
     }
 
     private static Map<?, ?> thread(Map<String, Object> client, int index) {

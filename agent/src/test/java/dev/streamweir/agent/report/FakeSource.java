@@ -17,9 +17,17 @@ final class FakeSource implements Source {
     volatile Supplier<Map<String, Object>> rocksdb = Map::of;
     volatile Runnable check = () -> {};
     volatile Collection<String> injected = List.of();
+    volatile String version = "1.2.3";
+    volatile String podUid = "uid-1";
+    volatile Boundedness bounded = Boundedness.ACTIVE;
+    volatile Map<String, Object> plan = Map.of("onDisk", "a", "active", "b", "source", "Plan");
     final AtomicInteger checks = new AtomicInteger();
     private final Map<String, String> findings = new LinkedHashMap<>();
     private long sequence = 1000;
+
+    synchronized void setSequence(long to) {
+        sequence = to;
+    }
 
     synchronized void change() {
         sequence++;
@@ -28,22 +36,22 @@ final class FakeSource implements Source {
 
     @Override
     public String version() {
-        return "1.2.3";
+        return version;
     }
 
     @Override
     public String podUid() {
-        return "uid-1";
+        return podUid;
     }
 
     @Override
     public Boundedness bounded() {
-        return Boundedness.ACTIVE;
+        return bounded;
     }
 
     @Override
     public Map<String, Object> plan() {
-        return Map.of("onDisk", "a", "inForce", "b", "source", "Plan");
+        return plan;
     }
 
     @Override

@@ -6,6 +6,7 @@ package dev.streamweir.agent.report;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Messages;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -71,7 +72,7 @@ class RebalancesTest {
         Map<String, Object> client = new HashMap<>();
         client.put("clientID", "c" + id);
         client.put("threads", List.of(Map.of("name", "c" + id + "-StreamThread-1", "tasks", list)));
-        client.put("originals", Map.of("buffer.memory", 1, "state.dir", "/tmp"));
+        client.put(Messages.ORIGINALS, Map.of("buffer.memory", 1, "state.dir", "/tmp"));
         return client;
     }
 }

@@ -7,12 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Fixture;
+import dev.streamweir.agent.Messages;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class ReportTest {
@@ -22,9 +26,66 @@ class ReportTest {
     @Test
     void hasEveryPart() {
         String json = json();
-        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"InForce\",\"plan\":{"), json);
+        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"Active\",\"plan\":{"), json);
         for (String part : List.of("rocksdb", "clients", "jvm", "cgroup", "allocator", "findings")) {
             assertTrue(json.contains("\"" + part + "\":"), part);
+        }
+    }
+
+    /** The facts of the source come from the fixture. JVM, cgroup, allocator and state directory are those of this process. */
+    @Test
+    void writesTheFieldsOfTheSharedFixture() {
+        Map<String, Object> fixture = Fixture.report();
+        Map<String, Object> fixtureClient = Fixture.client();
+        Map<String, Object> client = new HashMap<>(fixtureClient);
+        Map<Object, Object> originals = new HashMap<>();
+        for (Map<String, Object> setting : Fixture.list(fixtureClient, "settings")) {
+            originals.put(setting.get("name"), setting.get("value"));
+            if (setting.get("by").equals("Plan")) {
+                source.injected = List.of((String) setting.get("name"));
+            }
+        }
+        client.put(Messages.ORIGINALS, originals);
+        source.clients = () -> List.of(client);
+        source.version = (String) fixture.get("agent");
+        source.podUid = (String) fixture.get("podUID");
+        source.plan = Fixture.map(fixture, "plan");
+        source.rocksdb = () -> Fixture.map(fixture, "rocksdb");
+        Fixture.list(fixture, "findings").forEach(finding -> source.finding((String) finding.get("reason"), (String) finding.get("message")));
+        source.setSequence((Long) fixture.get("seq"));
+
+        Map<String, Object> written = Fixture.parse(new Report(source, (Long) fixture.get("started")).bytes());
+        assertEquals(fixture.keySet(), written.keySet());
+        for (String part : List.of("schema", "agent", "seq", "podUID", "started", "bounded", "plan", "rocksdb", "findings")) {
+            assertEquals(fixture.get(part), written.get(part), part);
+        }
+        for (String part : List.of("jvm", "cgroup", "allocator")) {
+            assertEquals(typesOf(Fixture.map(fixture, part)), typesOf(Fixture.map(written, part)), part);
+        }
+        Map<String, Object> writtenClient = Fixture.list(written, "clients").get(0);
+        assertEquals(fixtureClient.keySet(), writtenClient.keySet());
+        for (String field : fixtureClient.keySet()) {
+            if (field.equals("settings")) {
+                assertEquals(Set.copyOf(Fixture.list(fixtureClient, field)), Set.copyOf(Fixture.list(writtenClient, field)));
+            } else if (!field.equals("stateDir")) { // StateDirTest
+                assertEquals(fixtureClient.get(field), writtenClient.get(field), field);
+            }
+        }
+    }
+
+    /** Returns the kinds of values by key: a number is an Integer or a Long. */
+    private static Map<String, String> typesOf(Map<String, Object> map) {
+        Map<String, String> types = new TreeMap<>();
+        map.forEach((key, value) -> types.put(key, value instanceof Long ? "Integer" : value.getClass().getSimpleName()));
+        return types;
+    }
+
+    @Test
+    void namesEachStateOfTheBounds() {
+        Map<Boundedness, String> names = Map.of(Boundedness.PENDING, "Pending", Boundedness.ACTIVE, "Active", Boundedness.OFF, "Off");
+        for (Boundedness bounded : Boundedness.values()) {
+            source.bounded = bounded;
+            assertEquals(names.get(bounded), Fixture.parse(report.bytes()).get("bounded"));
         }
     }
 
@@ -38,7 +99,7 @@ class ReportTest {
         originals.put("buffer.memory", 1024);
         originals.put("SECRET", "buffer.memory");
         Map<String, Object> client = client("app", 1, 1);
-        client.put("originals", originals);
+        client.put(Messages.ORIGINALS, originals);
         client.put("unknown", "SECRET");
         source.clients = () -> List.of(client);
         String json = json();

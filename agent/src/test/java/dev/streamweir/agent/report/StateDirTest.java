@@ -6,6 +6,7 @@ package dev.streamweir.agent.report;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
+import dev.streamweir.agent.Fixture;
 import java.io.IOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
@@ -35,6 +36,7 @@ class StateDirTest {
     @Test
     void reportsTheBytesOfAFileSystemInMemoryOnce() throws IOException {
         Set<FileStore> seen = new HashSet<>();
+        assertEquals(Fixture.map(Fixture.client(), "stateDir").keySet(), describe(new Store("tmpfs"), new HashSet<>()).keySet());
         FileStore memory = new Store("tmpfs");
         assertEquals(Map.of("type", "tmpfs", "bytes", 60L), describe(memory, seen));
         assertEquals(Map.of("type", "tmpfs"), describe(memory, seen), "another client on the same file system");
