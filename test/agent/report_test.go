@@ -19,59 +19,59 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// podUID is the UID of the pod that the processes are told to be in.
+// podUID is the UID of the pod in the environment of the processes.
 const podUID = "11111111-2222-3333-4444-555555555555"
 
-// report gets the agent's present report, and reads it as the operator does.
+// report reads the agent's present report as the operator does.
 func (p *process) report(ctx context.Context) (assignment.Report, error) {
-	var report assignment.Report
+	var reported assignment.Report
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(p.port)+assignment.ReportPath, nil)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, assignment.MaxReportBytes+1))
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return report, fmt.Errorf("%s with %d bytes", response.Status, len(body))
+		return reported, fmt.Errorf("%s with %d bytes", response.Status, len(body))
 	}
 	decoded, err := assignment.DecodeReport(body, podUID)
 	if err != nil {
-		return report, err
+		return reported, err
 	}
 	return *decoded, nil
 }
 
-// eventually waits for a report that satisfies check, and gives it.
+// eventually waits for a report that satisfies check and returns it.
 func (p *process) eventually(tb testing.TB, what string, check func(assignment.Report) error) assignment.Report {
 	tb.Helper()
 	var found assignment.Report
 	wait(tb, "the agent reports "+what, func(ctx context.Context) error {
-		report, err := p.report(ctx)
+		reported, err := p.report(ctx)
 		if err != nil {
 			return errors.Join(err, p.ended())
 		}
-		if err := check(report); err != nil {
-			return fmt.Errorf("%w in %s", err, text(report))
+		if err := check(reported); err != nil {
+			return fmt.Errorf("%w in %s", err, text(reported))
 		}
-		found = report
+		found = reported
 		return nil
 	})
 	return found
 }
 
-// wait calls check every tenth of a second until it returns nil, and fails the test with its last error if that takes longer than patience.
+// wait calls check every tenth of a second until it returns nil. After maxWait it fails the test with the last error.
 func wait(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), maxWait)
 	defer cancel()
-	tick := time.NewTicker(patience / 3000)
+	tick := time.NewTicker(maxWait / 3000)
 	defer tick.Stop()
 	var last error
 	for {
@@ -80,39 +80,39 @@ func wait(tb testing.TB, what string, check func(context.Context) error) {
 			return
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
-			last = err // what comes when the time is over says less
+			last = err // more informative than an error of the deadline
 		}
 		select {
 		case <-ctx.Done():
-			tb.Fatalf("%s: not so after %s: %v", what, patience, cmp.Or(last, err))
+			tb.Fatalf("%s: not within %s: %v", what, maxWait, cmp.Or(last, err))
 		case <-tick.C:
 		}
 	}
 }
 
-// text is a report for people.
-func text(report assignment.Report) string {
-	for i := range report.Clients {
-		report.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(report.Clients[i].Topology))
+// text returns a readable report.
+func text(reported assignment.Report) string {
+	for i := range reported.Clients {
+		reported.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(reported.Clients[i].Topology))
 	}
-	content, err := json.Marshal(report)
+	content, err := json.Marshal(reported)
 	if err != nil {
 		return err.Error()
 	}
 	return string(content)
 }
 
-// reasons are the reasons of a report's findings, each once, sorted.
-func reasons(report assignment.Report) []string {
+// reasons returns the reasons of a report's findings, sorted and without duplicates.
+func reasons(reported assignment.Report) []string {
 	list := []string{}
-	for _, finding := range report.Findings {
+	for _, finding := range reported.Findings {
 		list = append(list, finding.Reason)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// tasks are the ids of the tasks that a client's threads run.
+// tasks returns the sorted ids of the tasks of a client's threads.
 func tasks(client assignment.ReportedClient) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
@@ -124,7 +124,7 @@ func tasks(client assignment.ReportedClient) []string {
 	return list
 }
 
-// stores are the names of the stores of a client's tasks, each once, sorted.
+// stores returns the names and scopes of the stores of a client's tasks, sorted and without duplicates.
 func stores(client assignment.ReportedClient) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
@@ -138,7 +138,7 @@ func stores(client assignment.ReportedClient) []string {
 	return slices.Compact(list)
 }
 
-// setting is who set a client's setting, and to what; empty if it is not reported.
+// setting returns value and origin of a client's setting; empty if it is not reported.
 func setting(client assignment.ReportedClient, name string) string {
 	for _, setting := range client.Settings {
 		if setting.Name == name {

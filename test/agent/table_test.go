@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// table is what was run and what came out.
+// table is the table of results.
 type table struct {
 	mu   sync.Mutex
 	rows map[string][]row // by the scenario
@@ -24,7 +24,7 @@ type table struct {
 
 type row struct{ Application, JVM, Result, Remark string }
 
-// add adds a row of a scenario, if it has not failed.
+// add adds a row of a scenario unless it has failed.
 func (t *table) add(tb testing.TB, application string, java jvm, result, remark string) {
 	tb.Helper()
 	if tb.Failed() {
@@ -38,7 +38,7 @@ func (t *table) add(tb testing.TB, application string, java jvm, result, remark 
 	t.rows[tb.Name()] = append(t.rows[tb.Name()], row{application, fmt.Sprintf("%s (%s)", java.name, java.version), result, remark})
 }
 
-// keep writes the rows of a scenario that has passed into a folder, where take finds them.
+// keep writes the rows of a scenario into a folder. take reads them.
 func (t *table) keep(tb testing.TB, folder string) {
 	tb.Helper()
 	t.mu.Lock()
@@ -52,7 +52,7 @@ func (t *table) keep(tb testing.TB, folder string) {
 	}
 }
 
-// take reads the rows of a scenario that has passed before. It says whether there are any.
+// take reads the rows of a scenario that has passed before, and reports whether it found any.
 func (t *table) take(tb testing.TB, folder string) bool {
 	tb.Helper()
 	content, err := os.ReadFile(filepath.Join(folder, id(tb)+".json"))
@@ -74,30 +74,31 @@ func (t *table) take(tb testing.TB, folder string) bool {
 
 const preface = `<!-- Written by make compatibility: change test/agent/table_test.go, not this page. -->
 
-# What the agent was tried with
+# Compatibility of the agent
 
-Each row is a real application in a real JVM, on a real broker, with the agent's jar as the operator mounts it. Nothing is played. The
-application reads a topic into a key-value store and a window store. In a row that says *bounded*
+Each row is a real application in a real JVM, on a real broker, with the agent's jar as the operator mounts it. Nothing is simulated. The
+application reads a topic into a key-value store and a window store. The result *bounded* means:
 
-- it has processed its records, has had a stream thread added and removed, and was closed and opened again, so that all its stores were opened
-  at least twice;
-- the report says that the bounds are in force, who set which setting, and which tasks and stores there are;
-- RocksDB's own metrics, which the application reads by itself, say that every store has a cache of the planned capacity, and its consumers
-  were really made with the planned settings. To read them it evaluates all its metrics and all its MBeans, as exporters do;
-- it has ended in order, with no exception in its output.
+- The application has processed its records, a stream thread was added and removed, and it was closed and opened again, so all its stores
+  were opened at least twice.
+- The report contains the active bounds, the origin of every setting, and all tasks and stores.
+- RocksDB's own metrics, which the application reads independently, show a cache of the planned capacity for every store, and its consumers
+  were created with the planned settings. To read them the application evaluates all its metrics and all its MBeans, as exporters do.
+- The application ended in order, with no exception in its output.
 
-*Not harmed* means: the same as without the agent. The last column has the reasons of the agent's findings, which are in the report and on
+*Unaffected* means: the same as without the agent. The last column has the reasons of the agent's findings, which are in the report and on
 standard error.
 
-` + "`make test`" + ` runs the rows that cover every class of hazard: the oldest and the newest Kafka Streams on both JDKs, both frameworks, own setters, class
-loaders, another agent, images that lack a module, no Kafka Streams, broken plans, rebalances without end. ` + "`make compatibility`" + ` runs all,
-and writes this page; it needs a JDK 17, a JDK 25, and a machine with Debian's archive, from whose unstable release come Java 8 and 11.
+` + "`make test`" + ` runs the rows that cover every class of hazard: the oldest and the newest Kafka Streams on both JDKs, both frameworks, custom
+config setters, class loaders, another agent, images that lack a module, no Kafka Streams, broken plans, continuous rebalances.
+` + "`make compatibility`" + ` runs all rows and writes this page. It needs a JDK 17, a JDK 25, and a machine with Debian's archive, whose unstable
+release provides Java 8 and 11.
 
-Not tried, since it could not be had: Eclipse OpenJ9. A native image has no agent at all: it runs as shipped, and no report ever says that it is
-bounded, so its limit never goes below the template's.
+Not tested, because it was not available: Eclipse OpenJ9. A native image has no agent: it has default RocksDB memory and never reports that
+it is bounded, so its limit never goes below the template's.
 `
 
-// text is the page.
+// text returns the page.
 func (t *table) text() string {
 	var page strings.Builder
 	page.WriteString(preface)
