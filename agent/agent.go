@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent carries the part of Streamweir that runs inside an application's JVM: a jar, built from src/ by build.sh, which the
-// operator puts into a ConfigMap for the pods to mount.
+// Package agent embeds the part of Streamweir that runs inside an application's JVM: a jar, built from src/ by build.sh. The operator writes it
+// to a ConfigMap, and pods mount it.
 package agent
 
 import (
@@ -11,12 +11,12 @@ import (
 	"encoding/hex"
 )
 
-// Jar is the agent. It must not be changed.
+// Jar is the agent. Callers must not modify it.
 //
 //go:embed streamweir-agent.jar
 var Jar []byte
 
-// Digest is the SHA-256 of a jar in lower-case hex: it names the jar that is mounted.
+// Digest returns the SHA-256 of a jar in lower-case hex. It identifies the mounted jar.
 func Digest(jar []byte) string {
 	sum := sha256.Sum256(jar)
 	return hex.EncodeToString(sum[:])

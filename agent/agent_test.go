@@ -17,16 +17,16 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-var update = flag.Bool("update", false, "write the bootstrap plans that the jar's own tests are held against")
+var update = flag.Bool("update", false, "write the bootstrap plans in testdata")
 
-// TestJar: the jar is one that a JVM can take as an agent, and small enough for a ConfigMap.
+// TestJar checks that a JVM accepts the jar as an agent, and that it fits into a ConfigMap.
 func TestJar(t *testing.T) {
 	if len(Jar) >= 200<<10 {
-		t.Errorf("the jar has %d bytes, it must have less than 200 KiB", len(Jar))
+		t.Errorf("the jar has %d bytes, want less than 200 KiB", len(Jar))
 	}
 	archive, err := zip.NewReader(bytes.NewReader(Jar), int64(len(Jar)))
 	if err != nil {
-		t.Fatalf("the jar is no archive: %v", err)
+		t.Fatalf("the jar is not an archive: %v", err)
 	}
 	manifest, err := archive.Open("META-INF/MANIFEST.MF")
 	if err != nil {
@@ -41,12 +41,12 @@ func TestJar(t *testing.T) {
 	}
 	for _, file := range archive.File {
 		if strings.HasSuffix(file.Name, ".class") && !strings.HasPrefix(file.Name, "dev/streamweir/agent/") {
-			t.Errorf("%s could stand in the way of the application's own", file.Name)
+			t.Errorf("%s could hide a class of the application", file.Name)
 		}
 	}
 }
 
-// TestBootstrapPlans keeps testdata/bootstrap.csv, by which the jar's own tests hold its bootstrap bounds against the planner's.
+// TestBootstrapPlans compares testdata/bootstrap.csv with the planner. The jar's own tests compare the agent's bootstrap bounds with this file.
 func TestBootstrapPlans(t *testing.T) {
 	var lines strings.Builder
 	for _, limit := range []memplan.Bytes{640, 768, 900, 1024, 1536, 1791, 1792, 2048, 3072, 4096, 8192, 16384, 65536} {
@@ -68,6 +68,6 @@ func TestBootstrapPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), lines.String()); diff != "" {
-		t.Errorf("%s is not what the planner says (-file +planner); run this test with -update:\n%s", file, diff)
+		t.Errorf("%s differs from the planner (-file +planner); run this test with -update:\n%s", file, diff)
 	}
 }

@@ -1,10 +1,10 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent proves the agent's jar against real libraries: real Kafka Streams applications, on a real broker, in real JVMs. Nothing is
-// played. The applications are in apps/, and built by build.sh.
+// Package agent tests the agent's jar with real Kafka Streams applications, on a real broker, in real JVMs. Nothing is simulated. The
+// applications are in apps/.
 //
-// By default the cases run that cover every class of hazard. `make compatibility` runs all, and writes docs/compatibility.md.
+// By default the scenarios run that cover every class of hazard. `make compatibility` runs all and writes docs/compatibility.md.
 package agent
 
 import (
@@ -19,61 +19,63 @@ import (
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
-// results is a folder where the results of all cases are to be kept. If it is set all cases run, but not those whose result is there already.
+// results is a folder for the results of all scenarios. If it is set, all scenarios run except those with a result in the folder.
 var results = os.Getenv("STREAMWEIR_COMPATIBILITY")
 
-// world is what all cases share.
-type world struct {
+// fixture is shared by all scenarios.
+type fixture struct {
 	broker *kafkatest.Broker
 	client *kgo.Client
-	// built is the folder with the applications, agent the jar.
-	built, agent string
-	table        table
+	// built is the folder with the applications.
+	built string
+	// agent is the path of the jar.
+	agent string
+	table table
 }
 
-// scenario is one case.
+// scenario is one application in one JVM.
 type scenario struct {
-	// everywhere says that it runs by default too.
-	everywhere bool
-	run        func(*testing.T, *world)
+	// byDefault is set if it runs without results as well.
+	byDefault bool
+	run       func(*testing.T, *fixture)
 }
 
-// TestAgent runs all scenarios beside each other, on one broker.
+// TestAgent runs the scenarios in parallel on one broker.
 func TestAgent(t *testing.T) {
-	w := &world{built: applications(t), agent: copyJar(t), broker: kafkatest.StartBroker(t)}
-	w.connect(t)
+	shared := &fixture{built: applications(t), agent: copyJar(t), broker: kafkatest.StartBroker(t)}
+	shared.connect(t)
 	scenarios := map[string]scenario{}
 	for _, group := range []map[string]scenario{
-		versions(), frameworks(), setters(), loaders(), others(), runtimes(), strangers(), ports(), plans(), rebalances(),
+		versions(), frameworks(), setters(), loaders(), sharedJVMs(), runtimes(), unbounded(), ports(), plans(), rebalances(),
 	} {
 		maps.Copy(scenarios, group)
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-			if s := scenarios[name]; s.everywhere || results != "" {
+			if s := scenarios[name]; s.byDefault || results != "" {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					w.run(t, s)
+					shared.run(t, s)
 				})
 			}
 		}
 	})
-	if results != "" && len(w.table.rows) == len(scenarios) && !t.Failed() {
-		w.table.write(t, filepath.Join("..", "..", "docs", "compatibility.md"))
+	if results != "" && len(shared.table.rows) == len(scenarios) && !t.Failed() {
+		shared.table.write(t, filepath.Join("..", "..", "docs", "compatibility.md"))
 	}
 }
 
-// run runs a scenario, unless its result is known.
-func (w *world) run(t *testing.T, s scenario) {
+// run runs a scenario unless its result is in the folder.
+func (f *fixture) run(t *testing.T, s scenario) {
 	if results == "" {
-		s.run(t, w)
+		s.run(t, f)
 		return
 	}
-	if w.table.take(t, results) {
+	if f.table.take(t, results) {
 		return
 	}
-	s.run(t, w)
+	s.run(t, f)
 	if !t.Failed() {
-		w.table.keep(t, results)
+		f.table.keep(t, results)
 	}
 }

@@ -22,53 +22,54 @@ import (
 
 const (
 	partitions = 2
-	// records is how many each application is given.
+	// records is the number of records for each application.
 	records = 200
-	// ownPolls is consumer.max.poll.records as the applications set it: the plan's, with a prefix that would win, must not undo it.
+	// ownPolls is consumer.max.poll.records of the applications. The plan sets it with a prefix that takes precedence and must not replace it.
 	ownPolls = "77"
 )
 
-func (w *world) connect(t *testing.T) {
+func (f *fixture) connect(t *testing.T) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(f.broker.Bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatalf("client of the broker: %v", err)
 	}
-	w.client = client
+	f.client = client
 	t.Cleanup(client.Close)
 }
 
-// topic creates a topic of the test's name.
-func (w *world) topic(t *testing.T) string {
+// topic creates a topic with the name of the test.
+func (f *fixture) topic(t *testing.T) string {
 	t.Helper()
-	return w.topicOf(t, id(t))
+	return f.topicOf(t, id(t))
 }
 
-// topicOf creates a topic of a name.
-func (w *world) topicOf(t *testing.T, name string) string {
+// topicOf creates a topic.
+func (f *fixture) topicOf(t *testing.T, name string) string {
 	t.Helper()
-	if _, err := kadm.NewClient(w.client).CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
+	if _, err := kadm.NewClient(f.client).CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
 		t.Fatalf("create topic %s: %v", name, err)
 	}
 	return name
 }
 
-// id is the test's name as Kafka takes it for a topic.
+// id returns the name of the test as a valid name of a topic.
 func id(t testing.TB) string {
 	return topicName(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
 }
 
 func topicName(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' {
+		valid := (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') || r == '.'
+		if valid {
 			return r
 		}
 		return '-'
 	}, name)
 }
 
-// produce writes records of one time to all partitions of a topic.
-func (w *world) produce(t *testing.T, topic string, number int, at time.Time) {
+// produce writes records with one timestamp to all partitions of a topic.
+func (f *fixture) produce(t *testing.T, topic string, number int, at time.Time) {
 	t.Helper()
 	batch := make([]*kgo.Record, 0, number)
 	for i := range number {
@@ -77,27 +78,27 @@ func (w *world) produce(t *testing.T, topic string, number int, at time.Time) {
 			Key: fmt.Appendf(nil, "customer-%d", i), Value: fmt.Appendf(nil, "order %d", i),
 		})
 	}
-	if err := w.client.ProduceSync(t.Context(), batch...).FirstErr(); err != nil {
+	if err := f.client.ProduceSync(t.Context(), batch...).FirstErr(); err != nil {
 		t.Fatalf("produce %d records to %s: %v", number, topic, err)
 	}
 }
 
-// firstTime is the time of an application's first records, at the beginning of a segment of its window store.
+// firstTime returns the timestamp of an application's first records, at the beginning of a segment of its window store.
 func firstTime() time.Time { return time.Now().Add(-10 * time.Minute).Truncate(time.Minute) }
 
-// streamsConfigs are the configs of an application that reads a topic, in Kafka Streams' own names. They have no secret but a false one.
-func (w *world) streamsConfigs(t *testing.T, topic string) map[string]string {
+// streamsConfigs returns the configs of an application that reads a topic, with the names of Kafka Streams.
+func (f *fixture) streamsConfigs(t *testing.T, topic string) map[string]string {
 	return map[string]string{
-		"application.id": topic, "bootstrap.servers": w.broker.Bootstrap, "state.dir": t.TempDir(),
+		"application.id": topic, "bootstrap.servers": f.broker.Bootstrap, "state.dir": t.TempDir(),
 		"commit.interval.ms": "200", "num.stream.threads": "1", "consumer.auto.offset.reset": "earliest",
-		// What a client that opens again waits for, since Kafka Streams does not leave its group when it closes; a broker takes no less.
+		// A restarted client waits for this timeout, since Kafka Streams does not leave its group when it closes. It is the broker's minimum.
 		"consumer.session.timeout.ms": "6000", "consumer.heartbeat.interval.ms": "1000",
 		"consumer.max.poll.records": ownPolls, "buffer.memory": "4194304",
 		"main.consumer.interceptor.classes": "dev.streamweir.agenttest.ConfigProbe",
 	}
 }
 
-// arguments are configs as the plain application takes them.
+// arguments returns configs as arguments of the plain application.
 func arguments(topic string, configs map[string]string) []string {
 	list := []string{"app.topic=" + topic}
 	for key, value := range configs {
@@ -106,47 +107,47 @@ func arguments(topic string, configs map[string]string) []string {
 	return list
 }
 
-// classPath is that of the plain application with a version of Kafka Streams.
-func (w *world) classPath(version string) string {
-	return filepath.Join(w.built, "classes") + ":" + filepath.Join(w.built, "lib", version, "*")
+// classPath returns the class path of the plain application with a version of Kafka Streams.
+func (f *fixture) classPath(version string) string {
+	return filepath.Join(f.built, "classes") + ":" + filepath.Join(f.built, "lib", version, "*")
 }
 
-// plain is the application on a plain class path, with these configs beside the usual ones.
-func (w *world) plain(t *testing.T, java jvm, version, topic string, configs map[string]string) program {
+// plain returns the application on a plain class path, with configs in addition to those of streamsConfigs.
+func (f *fixture) plain(t *testing.T, java jvm, version, topic string, configs map[string]string) program {
 	t.Helper()
-	all := with(w.streamsConfigs(t, topic), configs)
+	all := with(f.streamsConfigs(t, topic), configs)
 	return program{
 		jvm:     java,
-		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", w.classPath(version)},
+		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f.classPath(version)},
 		run:     append([]string{"dev.streamweir.agenttest.Main"}, arguments(topic, all)...),
 	}
 }
 
-// started starts an application on a topic with records, and waits until it has processed them.
-func (w *world) started(t *testing.T, topic string, p program) *process {
+// started starts an application with records in its topic, and waits until it has processed them.
+func (f *fixture) started(t *testing.T, topic string, p program) *process {
 	t.Helper()
-	p.agent = w.agent
-	w.produce(t, topic, records, firstTime())
+	p.agent = f.agent
+	f.produce(t, topic, records, firstTime())
 	running := start(t, p)
 	running.ready(t)
-	running.ask(t, fmt.Sprintf("running %d", records))
+	running.send(t, fmt.Sprintf("running %d", records))
 	return running
 }
 
-// want is what is expected of the report of an application that runs.
+// want is the expected report of a running application.
 type want struct {
 	kafka   string
 	bounded report.Boundedness
-	// clients is the number of KafkaStreams objects; one if 0.
+	// clients is the number of KafkaStreams objects. Zero means one.
 	clients int
-	// capacity is that of every store's cache; the plan's if 0.
+	// capacity is the capacity of the cache of every store. Zero means the plan's.
 	capacity int64
 	// findings are the reasons of all findings.
 	findings []string
 }
 
-// capacities is what the application reads in RocksDB's metrics. Older releases count a cache once for each of the two column families of a
-// store (measured: 2.8.2 and 3.4.1 do, 3.9.1 does not).
+// capacities returns the capacities in RocksDB's metrics. Older releases count a cache once for each of the two column families of a store
+// (measured: 2.8.2 and 3.4.1 do, 3.9.1 does not).
 func (w want) capacities() string {
 	capacity := w.capacity
 	if capacity == 0 {
@@ -158,7 +159,7 @@ func (w want) capacities() string {
 	return fmt.Sprintf("capacities %d", capacity)
 }
 
-// checkRunning says what a report lacks of an application with all its tasks and stores.
+// checkRunning returns an error unless the report is that of an application with all its tasks and stores.
 func (w want) checkRunning(reported report.Report) error {
 	if reported.Bounded != w.bounded {
 		return fmt.Errorf("bounded %s, want %s", reported.Bounded, w.bounded)
@@ -187,31 +188,31 @@ func (w want) checkRunning(reported report.Report) error {
 	return nil
 }
 
-// exercise takes an application with the good plan through its life: it processes records, its own monitoring reads all metrics, its tasks are
-// closed and opened again, it ends in order; and all the time the agent tells the truth. It gives the last report.
-func exercise(t *testing.T, p *process, w want, restarts ...string) report.Report {
+// exercise runs an application with the valid plan from start to end and checks each report: it processes records, its own monitoring reads all
+// metrics, its tasks close and open again, and it shuts down. It returns the last report.
+func exercise(t *testing.T, p *process, expected want, restarts ...string) report.Report {
 	t.Helper()
-	first := p.eventually(t, "the application as it runs", w.checkRunning)
+	first := p.eventually(t, "the running application", expected.checkRunning)
 	checkBounds(t, first)
 	for _, client := range first.Clients {
 		checkSettings(t, client)
 	}
-	checkReality(t, p, w)
+	checkApplication(t, p, expected)
 	for _, restart := range restarts {
-		p.ask(t, restart)
+		p.send(t, restart)
 	}
 	again := p.eventually(t, "the application after "+strings.Join(restarts, " and "), func(reported report.Report) error {
 		if reported.RocksDB.Opened <= first.RocksDB.Opened || reported.RocksDB.Closed == 0 {
 			return fmt.Errorf("opened %d, closed %d: the stores were not opened again", reported.RocksDB.Opened, reported.RocksDB.Closed)
 		}
-		return w.checkRunning(reported)
+		return expected.checkRunning(reported)
 	})
-	checkReality(t, p, w)
+	checkApplication(t, p, expected)
 	p.stop(t)
 	return again
 }
 
-// checkBounds checks that the plan of these tests is in force.
+// checkBounds checks that the plan of these tests is active.
 func checkBounds(t *testing.T, reported report.Report) {
 	t.Helper()
 	if got := reported.RocksDB; got.CacheCapacity != planCache || got.WriteBufferManager != planManager {
@@ -222,7 +223,7 @@ func checkBounds(t *testing.T, reported report.Report) {
 	}
 }
 
-// checkSettings checks who set what.
+// checkSettings checks the values and the origins of settings.
 func checkSettings(t *testing.T, client report.Client) {
 	t.Helper()
 	for name, want := range map[string]string{
@@ -238,23 +239,23 @@ func checkSettings(t *testing.T, client report.Client) {
 	}
 }
 
-// checkReality asks the application, not the agent: RocksDB's own figure for the capacity of each store's cache, and the configs with which the
-// main consumer was made. To get the first, it evaluates all metrics and all MBeans of Kafka.
-func checkReality(t *testing.T, p *process, w want) {
+// checkApplication checks figures of the application itself, independent of the agent: the capacity of each store's cache in RocksDB's metrics, and
+// the configs of the main consumer. To read the former, the application evaluates all metrics and all MBeans of Kafka.
+func checkApplication(t *testing.T, p *process, expected want) {
 	t.Helper()
-	p.checkCapacities(t, w.capacities())
+	p.checkCapacities(t, expected.capacities())
 	for name, want := range map[string]string{"fetch.max.bytes": "4194304", "max.poll.records": ownPolls} {
-		if got := p.ask(t, "config "+name); got != want {
+		if got := p.send(t, "config "+name); got != want {
 			t.Errorf("the main consumer has %s=%s, want %s", name, got, want)
 		}
 	}
 }
 
-// checkCapacities waits until RocksDB's metrics have the capacities: they show a store's some time after it has opened.
+// checkCapacities waits until RocksDB's metrics contain the capacities. They include a store some time after it has opened.
 func (p *process) checkCapacities(t *testing.T, want ...string) {
 	t.Helper()
 	wait(t, "RocksDB's own metrics", func(context.Context) error {
-		if got := p.ask(t, "beans"); !slices.Contains(want, got) {
+		if got := p.send(t, "beans"); !slices.Contains(want, got) {
 			return fmt.Errorf("%q, want %q", got, want)
 		}
 		return nil

@@ -17,16 +17,16 @@ import (
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
-// exitUnavailable is the exit code of the build scripts when a tool is missing (EX_UNAVAILABLE of sysexits.h).
+// exitUnavailable is the exit code of a build script without its tools (EX_UNAVAILABLE of sysexits.h).
 const exitUnavailable = 69
 
-// jar is the agent, as the operator embeds it.
+// jar is the agent that the operator embeds.
 const jar = "../../agent/streamweir-agent.jar"
 
-// build runs test/java/build.sh once in this process, and gives the folder it prints.
+// build runs test/java/build.sh once in this process and returns the folder that it prints.
 var build = sync.OnceValues(func() (string, error) { return script("../java/build.sh", "agent") })
 
-// script runs a script and gives what it printed on standard output.
+// script runs a script and returns its standard output.
 func script(path string, args ...string) (string, error) {
 	var stderr strings.Builder
 	command := exec.CommandContext(context.Background(), path, args...)
@@ -38,7 +38,7 @@ func script(path string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// scriptError is a failure of a script, with what it wrote on standard error.
+// scriptError is a failure of a script, with its standard error.
 type scriptError struct {
 	path   string
 	code   int
@@ -49,7 +49,7 @@ func (e *scriptError) Error() string {
 	return fmt.Sprintf("%s: exit code %d: %s", e.path, e.code, e.output)
 }
 
-// applications builds the applications if the cache lacks them, and gives their folder.
+// applications returns the folder of the applications. It builds them if they are not in the cache.
 func applications(tb testing.TB) string {
 	tb.Helper()
 	folder, err := build()
@@ -62,7 +62,7 @@ func applications(tb testing.TB) string {
 	return folder
 }
 
-// copyJar puts the agent where no build replaces it while JVMs read it, and gives the path.
+// copyJar copies the agent, so that no build replaces it while JVMs read it, and returns the path.
 func copyJar(tb testing.TB) string {
 	tb.Helper()
 	content, err := os.ReadFile(jar)

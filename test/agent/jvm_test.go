@@ -17,22 +17,22 @@ import (
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
-// jvm is a Java run-time.
+// jvm is a Java runtime.
 type jvm struct {
-	// name is for people, for instance "JDK 17".
+	// name is a readable name, such as "JDK 17".
 	name string
 	// java is the path of its launcher.
 	java string
-	// version is the full version, as its file "release" has it.
+	// version is the full version in its file "release".
 	version string
-	// prefix is a command that becomes the launcher.
+	// prefix is a command that executes the launcher.
 	prefix []string
-	// jdkJavaOptions says that it reads JDK_JAVA_OPTIONS: all from 9 on.
+	// jdkJavaOptions is set if the launcher reads JDK_JAVA_OPTIONS, as all since 9 do.
 	jdkJavaOptions bool
 }
 
-// needJVM finds a Java run-time by its feature release: JAVA<release>_HOME, or a folder in /usr/lib/jvm. A machine without it cannot run the
-// test: see kafkatest.Unavailable.
+// needJVM returns a Java runtime of a feature release: JAVA<release>_HOME, or a folder in /usr/lib/jvm. Without it, it calls
+// kafkatest.Unavailable.
 func needJVM(tb testing.TB, release int) jvm {
 	tb.Helper()
 	found, err := findJVM(release)
@@ -62,7 +62,7 @@ func findJVM(release int) (jvm, error) {
 
 var versionLine = regexp.MustCompile(`(?m)^JAVA_VERSION="([^"]+)"`)
 
-// releaseOf reads the version of a JDK from the file that each has since 7.
+// releaseOf reads the version of a JDK from its file "release", which exists since 7.
 func releaseOf(home string) (string, error) {
 	if home == "" {
 		return "", errors.New("no folder")
@@ -73,12 +73,12 @@ func releaseOf(home string) (string, error) {
 	}
 	match := versionLine.FindSubmatch(content)
 	if match == nil {
-		return "", fmt.Errorf("%s/release names no version", home)
+		return "", fmt.Errorf("%s/release has no version", home)
 	}
 	return string(match[1]), nil
 }
 
-// featureOf is the feature release of a version: 8 of 1.8.0_504, 17 of 17.0.15.
+// featureOf returns the feature release of a version: 8 for 1.8.0_504, 17 for 17.0.15.
 func featureOf(version string) int {
 	var first, second int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &first, &second); n == 2 && first == 1 {
@@ -87,7 +87,7 @@ func featureOf(version string) int {
 	return first
 }
 
-// image is a run-time image that build.sh made.
+// image returns a runtime image of the build script.
 func image(tb testing.TB, name string) jvm {
 	tb.Helper()
 	home := filepath.Join(applications(tb), "jlink", name)
@@ -100,8 +100,8 @@ func image(tb testing.TB, name string) jvm {
 
 var openJDKLine = regexp.MustCompile(`(?m)^openjdk version "([^"]+)"`)
 
-// oldJava is a Java that a stable Debian has no longer: see old-java.sh. It runs in a root folder of its own, with the applications and the
-// folder for temporary files in it.
+// oldJava returns a Java that stable Debian no longer has: see old-java.sh. It runs in its own root folder, with the applications and the folder
+// for temporary files mounted.
 func oldJava(tb testing.TB, release int) jvm {
 	tb.Helper()
 	root, err := script("./old-java.sh", strconv.Itoa(release))

@@ -17,13 +17,13 @@ import (
 
 const (
 	mib = 1 << 20
-	// planCache is the capacity of the shared cache in the plan of these tests: no cache of an application has it.
+	// planCache is the capacity of the shared cache in the plan of these tests. No cache of an application has it.
 	planCache = 24 * mib
-	// planManager is the limit of all memtables in it.
+	// planManager is the limit of all memtables in the plan.
 	planManager = 8 * mib
 )
 
-// goodPlan is a plan as the operator writes it.
+// goodPlan returns a valid plan.
 func goodPlan() map[string]string {
 	return map[string]string{
 		"limit.bytes":                            fmt.Sprint(400 * mib),
@@ -38,7 +38,7 @@ func goodPlan() map[string]string {
 	}
 }
 
-// with is a copy of a plan with other values; "" takes a key away.
+// with returns a copy of a plan with changed values. An empty value removes the key.
 func with(plan map[string]string, changes map[string]string) map[string]string {
 	changed := maps.Clone(plan)
 	for key, value := range changes {
@@ -51,7 +51,7 @@ func with(plan map[string]string, changes map[string]string) map[string]string {
 	return changed
 }
 
-// properties is the text of a properties file.
+// properties returns the text of a properties file.
 func properties(values map[string]string) string {
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -60,13 +60,13 @@ func properties(values map[string]string) string {
 	return text.String()
 }
 
-// planVolume is the folder of a mounted ConfigMap.
+// planVolume is the folder of a mounted plan ConfigMap.
 type planVolume struct {
 	path     string
 	versions int
 }
 
-// newPlan mounts a plan. Its generation is "g1".
+// newPlan mounts a plan. Its revision is "g1".
 func newPlan(tb testing.TB, plan map[string]string) *planVolume {
 	tb.Helper()
 	v := &planVolume{path: tb.TempDir()}
@@ -74,7 +74,7 @@ func newPlan(tb testing.TB, plan map[string]string) *planVolume {
 	return v
 }
 
-// publish swaps all files at once, as the kubelet does (AtomicWriter): the files are links into ..data, which is a link to a folder.
+// publish replaces all files at once, as the kubelet does (AtomicWriter): the files are links into ..data, which is a link to a folder.
 func (v *planVolume) publish(tb testing.TB, files map[string]string) {
 	tb.Helper()
 	v.versions++

@@ -16,13 +16,13 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 )
 
-// plans are plans that an operator of today does not write.
+// plans returns applications with plans that the present operator does not write.
 func plans() map[string]scenario {
 	all := map[string]scenario{
-		"plan broken between segments": {everywhere: true, run: brokenPlan},
+		"plan broken between segments": {byDefault: true, run: brokenPlan},
 		"plan with unknown keys":       {run: newerOperator},
-		"plan of another schema only": {everywhere: true, run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), planfile.RevisionKey: "g1"})
+		"plan of another schema only": {byDefault: true, run: func(t *testing.T, shared *fixture) {
+			shared.bootstrap(t, "NoPlan", map[string]string{"plan.v2.properties": properties(goodPlan()), planfile.RevisionKey: "g1"})
 		}},
 	}
 	for name, plan := range map[string]map[string]string{
@@ -33,8 +33,8 @@ func plans() map[string]scenario {
 		"setting negative":  {"streams.fetch.max.bytes": "-5"},
 		"without the cache": {"rocksdb.cache.bytes": ""},
 	} {
-		all["plan "+name] = scenario{everywhere: name == "negative", run: func(t *testing.T, w *world) {
-			w.bootstrap(t, "PlanUnreadable", map[string]string{planfile.PropertiesKey: properties(with(goodPlan(), plan)), planfile.RevisionKey: "g1"})
+		all["plan "+name] = scenario{byDefault: name == "negative", run: func(t *testing.T, shared *fixture) {
+			shared.bootstrap(t, "PlanUnreadable", map[string]string{planfile.PropertiesKey: properties(with(goodPlan(), plan)), planfile.RevisionKey: "g1"})
 		}}
 	}
 	for name, plan := range map[string]map[string]string{
@@ -42,117 +42,117 @@ func plans() map[string]scenario {
 		"that lies about the limit":   {"limit.bytes": "1", "rocksdb.cache.bytes": fmt.Sprint(1 << 50)},
 		"that is silent on the limit": {"limit.bytes": "", "heap.bytes": "", "rocksdb.cache.bytes": fmt.Sprint(1 << 50)},
 	} {
-		all["plan "+name] = scenario{everywhere: name == "that lies about the limit", run: func(t *testing.T, w *world) { w.clamped(t, plan) }}
+		all["plan "+name] = scenario{byDefault: name == "that lies about the limit", run: func(t *testing.T, shared *fixture) { shared.clamped(t, plan) }}
 	}
 	return all
 }
 
-// bootstrap runs an application with a plan that must not be read: the bounds are the agent's own, and nothing is injected.
-func (w *world) bootstrap(t *testing.T, finding string, files map[string]string) {
+// bootstrap runs an application with an invalid plan: the agent uses its bootstrap bounds and injects nothing.
+func (f *fixture) bootstrap(t *testing.T, finding string, files map[string]string) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
+	topic := f.topic(t)
 	volume := &planVolume{path: t.TempDir()}
 	volume.publish(t, files)
-	app := w.plain(t, java, newest, topic, nil)
+	app := f.plain(t, java, newest, topic, nil)
 	app.plan = volume.path
-	p := w.started(t, topic, app)
-	reported := p.eventually(t, "the application as it runs", want{kafka: newest, bounded: report.BoundedActive, findings: []string{finding}}.checkRunning)
+	p := f.started(t, topic, app)
+	reported := p.eventually(t, "the running application", want{kafka: newest, bounded: report.BoundedActive, findings: []string{finding}}.checkRunning)
 	if reported.Plan.Source != report.PlanBootstrap || reported.Plan.Active != "" {
-		t.Errorf("plan %+v, want the agent's own bounds", reported.Plan)
+		t.Errorf("plan %+v, want bootstrap bounds", reported.Plan)
 	}
 	if reported.RocksDB.CacheCapacity <= 0 {
 		t.Errorf("a cache of %d bytes", reported.RocksDB.CacheCapacity)
 	}
 	p.checkCapacities(t, fmt.Sprintf("capacities %d", reported.RocksDB.CacheCapacity))
-	if got, want := p.ask(t, "config fetch.max.bytes"), "null"; got != want {
-		t.Errorf("the main consumer is given fetch.max.bytes=%s, want none", got)
+	if got, want := p.send(t, "config fetch.max.bytes"), "null"; got != want {
+		t.Errorf("the main consumer has fetch.max.bytes=%s, want none", got)
 	}
-	p.ask(t, "thread")
+	p.send(t, "thread")
 	p.stop(t)
 	p.checkFindings(t, finding)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's own bounds", finding)
+	f.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded by the agent's bootstrap bounds", finding)
 }
 
-// clamped runs an application with a plan that asks for more than the machine has.
-func (w *world) clamped(t *testing.T, changes map[string]string) {
+// clamped runs an application with a plan for more memory than the machine has.
+func (f *fixture) clamped(t *testing.T, changes map[string]string) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
-	app := w.plain(t, java, newest, topic, nil)
+	topic := f.topic(t)
+	app := f.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, with(goodPlan(), changes)).path
-	p := w.started(t, topic, app)
-	reported := p.eventually(t, "the application as it runs", want{
+	p := f.started(t, topic, app)
+	reported := p.eventually(t, "the running application", want{
 		kafka: newest, bounded: report.BoundedActive, findings: []string{"PlanClamped"},
 	}.checkRunning)
-	const machine = 64 << 30 // more than any machine that runs this test lends to one process
+	const machine = 64 << 30 // more than the memory of one process on any machine of this test
 	if cache := reported.RocksDB.CacheCapacity; cache <= 0 || cache > machine || reported.Plan.Source != report.PlanClamped {
-		t.Errorf("a cache of %d bytes, %+v, want one that is clamped to the memory of the machine", cache, reported.Plan)
+		t.Errorf("a cache of %d bytes, %+v, want it clamped to the memory of the machine", cache, reported.Plan)
 	}
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the memory there is", "PlanClamped")
+	f.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded, clamped to the available memory", "PlanClamped")
 }
 
-// newerOperator runs an application with a plan that knows more than the agent.
-func newerOperator(t *testing.T, w *world) {
+// newerOperator runs an application with a plan whose keys are partly unknown to the agent.
+func newerOperator(t *testing.T, shared *fixture) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
-	app := w.plain(t, java, newest, topic, nil)
+	topic := shared.topic(t)
+	app := shared.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, with(goodPlan(), map[string]string{
 		"rocksdb.hyper.clock.bytes": "1", "streams.group.protocol": "none", "streams.bootstrap.servers": "127.0.0.1:1", "something": "else",
 	})).path
-	exercise(t, w.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; what it does not know is left out", "")
+	exercise(t, shared.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
+	shared.table.add(t, id(t)+"; Kafka Streams "+newest, java, "bounded; unknown keys are ignored", "")
 }
 
-// brokenPlan breaks the plan while segments of a window store open one after the other: bounded or not is decided once, and a segment that
-// differs from the others would end the stream thread.
-func brokenPlan(t *testing.T, w *world) {
+// brokenPlan damages the plan while segments of a window store open one after the other. The decision for or against bounds is final: a segment
+// that differs from the others would end the stream thread.
+func brokenPlan(t *testing.T, shared *fixture) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
+	topic := shared.topic(t)
 	volume := newPlan(t, goodPlan())
-	app := w.plain(t, java, newest, topic, map[string]string{"app.retention.seconds": "600", "metrics.recording.level": "DEBUG"})
+	app := shared.plain(t, java, newest, topic, map[string]string{"app.retention.seconds": "600", "metrics.recording.level": "DEBUG"})
 	app.plan = volume.path
-	p := w.started(t, topic, app)
+	p := shared.started(t, topic, app)
 	expected := want{kafka: newest, bounded: report.BoundedActive}
 	last := p.eventually(t, "the first segments", expected.checkRunning)
 
-	const interval = 5 * time.Minute // of the segments of a store that keeps 10 minutes
+	const interval = 5 * time.Minute // of the segments of a store with a retention of 10 minutes
 	current := filepath.Join(volume.path, "..data", planfile.PropertiesKey)
 	half := properties(goodPlan())
 	steps := []struct {
 		name     string
-		spoil    func() error
+		damage   func() error
 		onDisk   string
 		findings []string
 	}{
-		{name: "as it was", spoil: func() error { return nil }, onDisk: "g1"},
-		{name: "garbage", spoil: func() error { return os.WriteFile(current, []byte("\x00\xff\\u12 = \x00"), 0o600) },
+		{name: "unchanged", damage: func() error { return nil }, onDisk: "g1"},
+		{name: "garbage", damage: func() error { return os.WriteFile(current, []byte("\x00\xff\\u12 = \x00"), 0o600) },
 			onDisk: "g1", findings: []string{"PlanUnreadable"}},
-		{name: "half written", spoil: func() error { return os.WriteFile(current, []byte(half[:len(half)/2]), 0o600) },
+		{name: "half written", damage: func() error { return os.WriteFile(current, []byte(half[:len(half)/2]), 0o600) },
 			onDisk: "g1", findings: []string{"PlanUnreadable"}},
-		{name: "removed", spoil: func() error { return os.Remove(current) }, onDisk: "g1", findings: []string{"NoPlan", "PlanUnreadable"}},
+		{name: "removed", damage: func() error { return os.Remove(current) }, onDisk: "g1", findings: []string{"NoPlan", "PlanUnreadable"}},
 	}
 	for i, step := range steps {
-		if err := step.spoil(); err != nil {
+		if err := step.damage(); err != nil {
 			t.Fatal(err)
 		}
-		w.produce(t, topic, records, firstTime().Add(time.Duration(i+1)*interval))
-		p.ask(t, fmt.Sprintf("running %d", (i+2)*records))
+		shared.produce(t, topic, records, firstTime().Add(time.Duration(i+1)*interval))
+		p.send(t, fmt.Sprintf("running %d", (i+2)*records))
 		expected.findings = step.findings
 		opened := last.RocksDB.Opened
-		last = p.eventually(t, "the segments after the plan was "+step.name, func(reported report.Report) error {
+		last = p.eventually(t, "segments with the plan "+step.name, func(reported report.Report) error {
 			if reported.RocksDB.Opened < opened+partitions {
 				return fmt.Errorf("opened %d, want %d more than %d", reported.RocksDB.Opened, partitions, opened)
 			}
 			return expected.checkRunning(reported)
 		})
 		checkBounds(t, last)
-		checkReality(t, p, expected)
+		checkApplication(t, p, expected)
 	}
 	volume.publish(t, map[string]string{
 		planfile.PropertiesKey: properties(with(goodPlan(), map[string]string{"rocksdb.cache.bytes": fmt.Sprint(2 * planCache), "rocksdb.arena.block.bytes": "32768"})),
 		planfile.RevisionKey:   "g2", planfile.OptionsKey: "",
 	})
-	p.ask(t, "thread")
+	p.send(t, "thread")
 	last = p.eventually(t, "the next plan", func(reported report.Report) error {
 		if diff := cmp.Diff(report.Plan{OnDisk: "g2", Active: "g2", Source: report.PlanMounted}, reported.Plan); diff != "" {
 			return fmt.Errorf("plan (-want +got):\n%s", diff)
@@ -160,9 +160,9 @@ func brokenPlan(t *testing.T, w *world) {
 		return expected.checkRunning(reported)
 	})
 	if last.RocksDB.CacheCapacity != planCache || last.RocksDB.ArenaBlock != 32768 {
-		t.Errorf("after the next plan %+v, want the cache of the first and the arena blocks of the second", last.RocksDB)
+		t.Errorf("after the next plan %+v, want the cache of the first plan and the arena block of the second", last.RocksDB)
 	}
-	checkReality(t, p, expected)
+	checkApplication(t, p, expected)
 	p.stop(t)
-	w.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread dies, the last good plan stays", "PlanUnreadable, NoPlan")
+	shared.table.add(t, id(t)+"; Kafka Streams "+newest, java, "no thread ends; the last good plan stays active", "PlanUnreadable, NoPlan")
 }

@@ -23,22 +23,26 @@ import (
 	"time"
 )
 
-// patience bounds one command of an application, and each wait for a report; generous, since tests share the machine's cores.
-const patience = 5 * time.Minute
+// maxWait is the time limit of one command of an application and of each wait for a report. It is long because tests share the machine's cores.
+const maxWait = 5 * time.Minute
 
-// program is a Java process to be.
+// program is the description of a Java process.
 type program struct {
 	jvm jvm
-	// prefix is a command that becomes the process.
+	// prefix is a command that executes the JVM.
 	prefix []string
-	// options are the JVM's, run is the class or jar with its arguments.
-	options, run []string
-	env          []string
-	// agent is the agent's jar, plan the folder of its plan; without a plan the agent is not there at all.
-	agent, plan string
-	// agents are other agents' options, before and after ours.
+	// options are the options of the JVM.
+	options []string
+	// run is the class or the jar with its arguments.
+	run []string
+	env []string
+	// agent is the agent's jar.
+	agent string
+	// plan is the folder of the agent's plan. Without a plan the agent is not loaded.
+	plan string
+	// before and after are the options of other agents before and after ours.
 	before, after []string
-	// port is the agent's; any free one if 0.
+	// port is the agent's port. Zero means any free port.
 	port int
 }
 
@@ -49,10 +53,10 @@ type process struct {
 	stdin io.WriteCloser
 	out   *transcript
 	done  chan struct{}
-	err   error // of Wait; valid once done is closed
+	err   error // the result of Wait; valid after done is closed
 }
 
-// start starts a program as it is started in a pod: the agent comes through the environment, where the JVM reads it.
+// start starts a program as in a pod: the JVM reads the agent from the environment.
 func start(tb testing.TB, p program) *process {
 	tb.Helper()
 	argv := append([]string{}, p.prefix...)
@@ -60,7 +64,7 @@ func start(tb testing.TB, p program) *process {
 	argv = append(argv, p.jvm.java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 	argv = append(argv, p.options...)
 	argv = append(argv, p.run...)
-	// It is ended by a clean-up, which comes after the end of the test's context, and shows what its threads do.
+	// A clean-up ends the process after the end of the test's context, and logs the stacks of its threads.
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(append(cleanEnvironment(), "STREAMWEIR_POD_UID="+podUID), p.env...)
@@ -86,7 +90,7 @@ func start(tb testing.TB, p program) *process {
 	return running
 }
 
-// runOnOneThread starts the command and waits for its end, as the kernel ends it when the thread that started it ends.
+// runOnOneThread starts the command and waits for its end on one thread, because the kernel ends the process with the thread that started it.
 func (p *process) runOnOneThread(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -100,7 +104,7 @@ func (p *process) runOnOneThread(started chan<- error) {
 	p.out.end()
 }
 
-// injection is the environment variable that brings the agent in, as the operator injects it. Java 8 does not know the first one.
+// injection returns the environment variable with the agent, as the operator injects it. Java 8 does not read JDK_JAVA_OPTIONS.
 func (p program) injection(jar string, port int) string {
 	ours := fmt.Sprintf("-javaagent:%s=plan=%s,port=%d", jar, p.plan, port)
 	all := strings.Join(append(append(append([]string{}, p.before...), ours), p.after...), " ")
@@ -110,7 +114,7 @@ func (p program) injection(jar string, port int) string {
 	return "JAVA_TOOL_OPTIONS=" + all
 }
 
-// cleanEnvironment is the test's own without what a JVM would read.
+// cleanEnvironment returns the environment of the test without the variables that a JVM reads.
 func cleanEnvironment() []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -121,39 +125,39 @@ func cleanEnvironment() []string {
 	return env
 }
 
-// ask sends a command and gives its answer.
-func (p *process) ask(tb testing.TB, command string) string {
+// send sends a command and returns its result.
+func (p *process) send(tb testing.TB, command string) string {
 	tb.Helper()
 	if _, err := fmt.Fprintln(p.stdin, command); err != nil {
 		tb.Fatalf("command %q: %v", command, err)
 	}
-	answer, err := p.answer()
-	if err == nil && strings.HasPrefix(answer, "error") {
-		err = errors.New(answer)
+	result, err := p.result()
+	if err == nil && strings.HasPrefix(result, "error") {
+		err = errors.New(result)
 	}
 	if err != nil {
 		tb.Fatalf("command %q: %v", command, err)
 	}
-	return answer
+	return result
 }
 
-// answer waits for the next answer.
-func (p *process) answer() (string, error) {
-	timer := time.NewTimer(patience)
+// result waits for the result of the next command.
+func (p *process) result() (string, error) {
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case answer, open := <-p.out.answers:
+	case result, open := <-p.out.results:
 		if !open {
 			<-p.done
 			return "", p.ended()
 		}
-		return answer, nil
+		return result, nil
 	case <-timer.C:
-		return "", fmt.Errorf("no answer after %s", patience)
+		return "", fmt.Errorf("no result after %s", maxWait)
 	}
 }
 
-// ended is an error if the process has ended.
+// ended returns an error if the process has ended.
 func (p *process) ended() error {
 	select {
 	case <-p.done:
@@ -163,61 +167,61 @@ func (p *process) ended() error {
 	}
 }
 
-// ready waits until the application takes commands.
+// ready waits until the application accepts commands.
 func (p *process) ready(tb testing.TB) {
 	tb.Helper()
-	if answer, err := p.answer(); err != nil || answer != "ready" {
-		tb.Fatalf("the application is not ready: %q, %v", answer, err)
+	if result, err := p.result(); err != nil || result != "ready" {
+		tb.Fatalf("the application is not ready: %q, %v", result, err)
 	}
 }
 
-// stop ends the application in order, and checks that it ended well and had nothing to complain of.
+// stop shuts the application down, and checks that it ended without a failure and logged no error.
 func (p *process) stop(tb testing.TB) {
 	tb.Helper()
-	p.ask(tb, "stop")
+	p.send(tb, "stop")
 	_ = p.stdin.Close()
 	p.wait(tb)
 	if p.err != nil {
 		tb.Errorf("the application ended with %v, want exit code 0", p.err)
 	}
 	if complaint := p.out.complaint(); complaint != "" {
-		tb.Errorf("the application complains: %s", complaint)
+		tb.Errorf("the application logged: %s", complaint)
 	}
 }
 
 // wait waits for the end of the process.
 func (p *process) wait(tb testing.TB) {
 	tb.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		tb.Fatalf("the process still runs after %s", patience)
+		tb.Fatalf("the process still runs after %s", maxWait)
 	}
 }
 
-// end ends the process whatever it does, and shows what it wrote if the test has failed, with what its threads do.
+// end kills the process. If the test has failed, it logs the output of the process and the stacks of its threads.
 func (p *process) end(tb testing.TB) {
 	tb.Helper()
 	if tb.Failed() {
 		before := len(p.out.all())
 		p.dumpThreads()
 		text := p.out.all()
-		tb.Logf("%s\nwrote:\n%s\n\nits threads, if it still runs:\n%s", strings.Join(p.cmd.Args, " "), last(text[:before]), text[before:])
+		tb.Logf("%s\noutput:\n%s\n\nthreads, if it still runs:\n%s", strings.Join(p.cmd.Args, " "), last(text[:before]), text[before:])
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	_ = p.stdin.Close()
 }
 
-// dumpThreads makes a JVM write what its threads do, and waits until it has.
+// dumpThreads makes a JVM write the stacks of its threads, and waits for them.
 func (p *process) dumpThreads() {
-	const least = 10 * time.Second
+	const timeout = 10 * time.Second
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	timer := time.NewTimer(least)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	tick := time.NewTicker(least / 100)
+	tick := time.NewTicker(timeout / 100)
 	defer tick.Stop()
 	for !strings.Contains(p.out.all(), "JNI global refs") {
 		select {
@@ -230,15 +234,15 @@ func (p *process) dumpThreads() {
 	}
 }
 
-// last is the end of a text.
+// last returns the end of a text.
 func last(text string) string {
-	const most = 6000 // bytes: about 60 lines
-	return text[max(0, len(text)-most):]
+	const size = 6000 // bytes: about 60 lines
+	return text[max(0, len(text)-size):]
 }
 
-// transcript takes what a process writes. Lines that begin with "@ " are answers.
+// transcript records the output of a process. Lines that begin with "@ " are results of commands.
 type transcript struct {
-	answers chan string
+	results chan string
 	mu      sync.Mutex
 	text    bytes.Buffer
 	partial []byte
@@ -246,8 +250,8 @@ type transcript struct {
 }
 
 func newTranscript() *transcript {
-	const most = 1000 // answers that nobody has read: a command has one
-	return &transcript{answers: make(chan string, most)}
+	const capacity = 1000 // of unread results: a command has one
+	return &transcript{results: make(chan string, capacity)}
 }
 
 func (t *transcript) Write(data []byte) (int, error) {
@@ -262,8 +266,8 @@ func (t *transcript) Write(data []byte) (int, error) {
 		}
 		line := string(t.partial[:end])
 		t.partial = t.partial[end+1:]
-		if answer, is := strings.CutPrefix(line, "@ "); is && !t.ended {
-			t.answers <- answer
+		if result, ok := strings.CutPrefix(line, "@ "); ok && !t.ended {
+			t.results <- result
 		}
 	}
 }
@@ -273,7 +277,7 @@ func (t *transcript) end() {
 	defer t.mu.Unlock()
 	if !t.ended {
 		t.ended = true
-		close(t.answers)
+		close(t.results)
 	}
 }
 
@@ -283,13 +287,13 @@ func (t *transcript) all() string {
 	return t.text.String()
 }
 
-// complaints are lines of a log that tell of an exception, an error or a crash.
+// complaints matches lines of a log with an exception, an error or a crash.
 var complaints = regexp.MustCompile(`(?m)^.*(Exception|Error\b|\bERROR\b|\bSEVERE\b|SIGSEGV|^\s+at [\w.$/]+\().*$`)
 
-// complaint is the first line that tells of something wrong; "" if there is none.
+// complaint returns the first line with an error; "" without one.
 func (t *transcript) complaint() string { return complaints.FindString(t.all()) }
 
-// findings are the reasons of the agent's lines on standard error.
+// findings returns the reasons of the agent's lines on standard error.
 func (t *transcript) findings() []string {
 	var reasons []string
 	for _, match := range findingLine.FindAllStringSubmatch(t.all(), -1) {
@@ -300,7 +304,7 @@ func (t *transcript) findings() []string {
 
 var findingLine = regexp.MustCompile(`(?m)^streamweir: (\w+): `)
 
-// freePort is a port that is free at the moment on all addresses.
+// freePort returns a port that is free on all addresses at the moment.
 func freePort(tb testing.TB) int {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", ":0")
@@ -311,7 +315,7 @@ func freePort(tb testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// listening says whether somebody listens at a port.
+// listening reports whether a process listens on a port.
 func listening(tb testing.TB, port int) bool {
 	tb.Helper()
 	dialer := net.Dialer{Timeout: 5 * time.Second}

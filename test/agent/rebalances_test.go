@@ -15,76 +15,76 @@ import (
 )
 
 const (
-	// manyReports is how many are asked for while tasks move without a pause.
+	// manyReports is the number of reports during continuous rebalances.
 	manyReports = 10_000
-	// askers ask at the same time.
-	askers = 4
+	// readers is the number of concurrent readers of reports.
+	readers = 4
 )
 
-// rebalances are groups that never come to rest.
+// rebalances returns groups in continuous rebalance.
 func rebalances() map[string]scenario {
 	all := map[string]scenario{}
 	for _, version := range []string{oldest, newest} {
-		all["reports during rebalances of Kafka Streams "+version] = scenario{everywhere: version == newest, run: func(t *testing.T, w *world) {
-			reportsDuringRebalances(t, w, version)
+		all["reports during rebalances of Kafka Streams "+version] = scenario{byDefault: version == newest, run: func(t *testing.T, shared *fixture) {
+			reportsDuringRebalances(t, shared, version)
 		}}
 	}
 	return all
 }
 
-// reportsDuringRebalances runs two instances of an application: one adds and removes stream threads, the other closes and opens itself. A
-// report that read a figure of a store that closes would end the JVM.
-func reportsDuringRebalances(t *testing.T, w *world, version string) {
+// reportsDuringRebalances runs two instances of an application: one adds and removes stream threads, the other restarts itself. A report that
+// reads a figure of a closing store would crash the JVM.
+func reportsDuringRebalances(t *testing.T, shared *fixture, version string) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
+	topic := shared.topic(t)
 	var instances []*process
 	for _, churn := range []string{"thread", "restart"} {
-		app := w.plain(t, java, version, topic, nil)
-		app.plan, app.agent = newPlan(t, goodPlan()).path, w.agent
+		app := shared.plain(t, java, version, topic, nil)
+		app.plan, app.agent = newPlan(t, goodPlan()).path, shared.agent
 		p := start(t, app)
 		p.ready(t)
-		p.ask(t, "running 0")
-		p.ask(t, "churn on "+churn)
+		p.send(t, "running 0")
+		p.send(t, "churn on "+churn)
 		instances = append(instances, p)
 	}
-	w.produce(t, topic, records, firstTime())
-	var asked, answered atomic.Int64
+	shared.produce(t, topic, records, firstTime())
+	var requested, received atomic.Int64
 	var all sync.WaitGroup
-	for i := range askers {
+	for i := range readers {
 		all.Go(func() {
 			p := instances[i%len(instances)]
-			for asked.Add(1) <= manyReports {
-				if err := p.sound(t.Context()); err != nil {
-					t.Errorf("report %d: %v", asked.Load(), err)
+			for requested.Add(1) <= manyReports {
+				if err := p.checkReport(t.Context()); err != nil {
+					t.Errorf("report %d: %v", requested.Load(), err)
 					return
 				}
-				answered.Add(1)
+				received.Add(1)
 			}
 		})
 	}
 	all.Wait()
 	var moves []string
 	for _, p := range instances {
-		moves = append(moves, strings.TrimPrefix(p.ask(t, "churn off"), "rebalances "))
-		p.ask(t, "running 0")
+		moves = append(moves, strings.TrimPrefix(p.send(t, "churn off"), "rebalances "))
+		p.send(t, "running 0")
 		p.stop(t)
 	}
-	if answered.Load() != manyReports {
-		t.Errorf("%d reports, want %d", answered.Load(), manyReports)
+	if received.Load() != manyReports {
+		t.Errorf("%d reports, want %d", received.Load(), manyReports)
 	}
-	t.Logf("%d reports during %s rebalances", answered.Load(), strings.Join(moves, " and "))
-	w.table.add(t, "two instances in continuous rebalance; Kafka Streams "+version, java, fmt.Sprintf("%d reports, no crash", manyReports),
+	t.Logf("%d reports during %s rebalances", received.Load(), strings.Join(moves, " and "))
+	shared.table.add(t, "two instances in continuous rebalance; Kafka Streams "+version, java, fmt.Sprintf("%d reports, no crash", manyReports),
 		fmt.Sprintf("%s cycles of threads and restarts", strings.Join(moves, " and ")))
 }
 
-// sound gets a report, and says what is wrong with it at any time.
-func (p *process) sound(ctx context.Context) error {
+// checkReport reads a report and returns an error if it is not valid at any time.
+func (p *process) checkReport(ctx context.Context) error {
 	reported, err := p.report(ctx)
 	if err != nil {
 		return err
 	}
 	if reported.Bounded == report.BoundedOff || len(reported.Findings) > 0 || reported.RocksDB.Closed > reported.RocksDB.Opened {
-		return fmt.Errorf("not sound: %s", text(reported))
+		return fmt.Errorf("inconsistent report: %s", text(reported))
 	}
 	return nil
 }

@@ -19,10 +19,10 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 )
 
-// podUID is the UID of the pod that the processes are told to be in.
+// podUID is the UID of the pod in the environment of the processes.
 const podUID = "11111111-2222-3333-4444-555555555555"
 
-// report gets the agent's present report, and reads it as the operator does.
+// report reads the agent's present report as the operator does.
 func (p *process) report(ctx context.Context) (report.Report, error) {
 	var reported report.Report
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(p.port)+report.Path, nil)
@@ -48,7 +48,7 @@ func (p *process) report(ctx context.Context) (report.Report, error) {
 	return *decoded, nil
 }
 
-// eventually waits for a report that satisfies check, and gives it.
+// eventually waits for a report that satisfies check and returns it.
 func (p *process) eventually(tb testing.TB, what string, check func(report.Report) error) report.Report {
 	tb.Helper()
 	var found report.Report
@@ -66,12 +66,12 @@ func (p *process) eventually(tb testing.TB, what string, check func(report.Repor
 	return found
 }
 
-// wait calls check every tenth of a second until it returns nil, and fails the test with its last error if that takes longer than patience.
+// wait calls check every tenth of a second until it returns nil. After maxWait it fails the test with the last error.
 func wait(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), maxWait)
 	defer cancel()
-	tick := time.NewTicker(patience / 3000)
+	tick := time.NewTicker(maxWait / 3000)
 	defer tick.Stop()
 	var last error
 	for {
@@ -80,17 +80,17 @@ func wait(tb testing.TB, what string, check func(context.Context) error) {
 			return
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
-			last = err // what comes when the time is over says less
+			last = err // more informative than an error of the deadline
 		}
 		select {
 		case <-ctx.Done():
-			tb.Fatalf("%s: not so after %s: %v", what, patience, cmp.Or(last, err))
+			tb.Fatalf("%s: not within %s: %v", what, maxWait, cmp.Or(last, err))
 		case <-tick.C:
 		}
 	}
 }
 
-// text is a report for people.
+// text returns a readable report.
 func text(reported report.Report) string {
 	for i := range reported.Clients {
 		reported.Clients[i].Topology = fmt.Sprintf("(%d characters)", len(reported.Clients[i].Topology))
@@ -102,7 +102,7 @@ func text(reported report.Report) string {
 	return string(content)
 }
 
-// reasons are the reasons of a report's findings, each once, sorted.
+// reasons returns the reasons of a report's findings, sorted and without duplicates.
 func reasons(reported report.Report) []string {
 	list := []string{}
 	for _, finding := range reported.Findings {
@@ -112,7 +112,7 @@ func reasons(reported report.Report) []string {
 	return slices.Compact(list)
 }
 
-// tasks are the ids of the tasks that a client's threads run.
+// tasks returns the sorted ids of the tasks of a client's threads.
 func tasks(client report.Client) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
@@ -124,7 +124,7 @@ func tasks(client report.Client) []string {
 	return list
 }
 
-// stores are the names of the stores of a client's tasks, each once, sorted.
+// stores returns the names and scopes of the stores of a client's tasks, sorted and without duplicates.
 func stores(client report.Client) []string {
 	list := []string{}
 	for _, thread := range client.Threads {
@@ -138,7 +138,7 @@ func stores(client report.Client) []string {
 	return slices.Compact(list)
 }
 
-// setting is who set a client's setting, and to what; empty if it is not reported.
+// setting returns value and origin of a client's setting; empty if it is not reported.
 func setting(client report.Client, name string) string {
 	for _, setting := range client.Settings {
 		if setting.Name == name {

@@ -12,62 +12,62 @@ import (
 
 const setterPackage = "dev.streamweir.agenttest."
 
-// setter is an application's own RocksDBConfigSetter, of apps/plain.
+// setter is an application's own RocksDBConfigSetter in apps/plain.
 type setter struct {
 	title, class string
-	// capacity is that of its caches; 0: it leaves the cache alone.
+	// capacity is the capacity of its caches. Zero means that it keeps the cache of Kafka Streams.
 	capacity int64
-	// shared says that all stores have one cache.
-	shared bool
+	// sharesCache is set if all stores have one cache.
+	sharesCache bool
 	// replace is the plan's rocksdb.replace.caches.
-	replace    bool
-	everywhere bool
+	replace   bool
+	byDefault bool
 }
 
-// setters are applications that have a RocksDBConfigSetter of their own.
+// setters returns applications with their own RocksDBConfigSetter.
 func setters() map[string]scenario {
 	all := map[string]scenario{}
 	for _, s := range []setter{
-		{title: "one static cache", class: "StaticCache", capacity: 7 * mib, shared: true},
-		{title: "one static cache to be replaced", class: "StaticCache", capacity: 7 * mib, shared: true, replace: true, everywhere: true},
-		{title: "a cache for each store closed in close()", class: "CachePerStore", capacity: 3 * mib, everywhere: true},
+		{title: "one static cache", class: "StaticCache", capacity: 7 * mib, sharesCache: true},
+		{title: "one static cache to be replaced", class: "StaticCache", capacity: 7 * mib, sharesCache: true, replace: true, byDefault: true},
+		{title: "a cache for each store closed in close()", class: "CachePerStore", capacity: 3 * mib, byDefault: true},
 		{title: "a cache for each store to be replaced", class: "CachePerStore", capacity: 3 * mib, replace: true},
-		{title: "one cache and one WriteBufferManager", class: "OwnManager", capacity: 9 * mib, shared: true, everywhere: true},
+		{title: "one cache and one WriteBufferManager", class: "OwnManager", capacity: 9 * mib, sharesCache: true, byDefault: true},
 		{title: "no cache but other settings", class: "OtherSettings"},
 	} {
 		for _, version := range []string{oldest, newest} {
 			all[fmt.Sprintf("own setter with %s on Kafka Streams %s", s.title, version)] = scenario{
-				everywhere: s.everywhere && version == newest,
-				run:        func(t *testing.T, w *world) { s.run(t, w, version) },
+				byDefault: s.byDefault && version == newest,
+				run:       func(t *testing.T, shared *fixture) { s.run(t, shared, version) },
 			}
 		}
 	}
-	all["own setter with PlainTable"] = scenario{everywhere: true, run: plainTable}
+	all["own setter with PlainTable"] = scenario{byDefault: true, run: plainTable}
 	return all
 }
 
-func (s setter) run(t *testing.T, w *world, version string) {
+func (s setter) run(t *testing.T, shared *fixture, version string) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
+	topic := shared.topic(t)
 	plan := goodPlan()
-	w17 := want{kafka: version, bounded: report.BoundedActive, capacity: s.capacity}
+	expected := want{kafka: version, bounded: report.BoundedActive, capacity: s.capacity}
 	result := fmt.Sprintf("bounded; the application's caches are kept and counted (%d MiB each)", s.capacity/mib)
 	if s.replace {
 		plan["rocksdb.replace.caches"] = "true"
-		w17.capacity = 0
+		expected.capacity = 0
 		result = "bounded; the application's caches are replaced"
 	}
 	if s.capacity == 0 {
 		result = "bounded; the application's settings stay"
 	}
-	app := w.plain(t, java, version, topic, map[string]string{"rocksdb.config.setter": setterPackage + s.class})
+	app := shared.plain(t, java, version, topic, map[string]string{"rocksdb.config.setter": setterPackage + s.class})
 	app.plan = newPlan(t, plan).path
-	last := exercise(t, w.started(t, topic, app), w17, "thread", "restart")
+	last := exercise(t, shared.started(t, topic, app), expected, "thread", "restart")
 	s.checkOwnCaches(t, last.RocksDB)
-	w.table.add(t, fmt.Sprintf("own setter: %s; Kafka Streams %s", s.title, version), java, result, "")
+	shared.table.add(t, fmt.Sprintf("own setter: %s; Kafka Streams %s", s.title, version), java, result, "")
 }
 
-// checkOwnCaches checks that the report lists the caches of the open stores, and no others.
+// checkOwnCaches checks that the report contains the caches of the open stores and no others.
 func (s setter) checkOwnCaches(t *testing.T, rocksDB report.RocksDB) {
 	t.Helper()
 	open, listed := int(rocksDB.Opened-rocksDB.Closed), 0
@@ -78,7 +78,7 @@ func (s setter) checkOwnCaches(t *testing.T, rocksDB report.RocksDB) {
 		listed += cache.Stores
 	}
 	wantListed, wantCaches := open, open
-	if s.shared {
+	if s.sharesCache {
 		wantCaches = 1
 	}
 	if s.replace || s.capacity == 0 {
@@ -89,22 +89,22 @@ func (s setter) checkOwnCaches(t *testing.T, rocksDB report.RocksDB) {
 	}
 }
 
-// plainTable runs an application whose tables have no block cache, with and without the agent: it must not notice. Its metrics are not
-// read: RocksDB has none of a block cache, and Kafka Streams makes an exception of that, with and without the agent.
-func plainTable(t *testing.T, w *world) {
+// plainTable runs an application whose tables have no block cache, with and without the agent: the agent must not affect it. The test does not
+// read its metrics: RocksDB has no metrics of a block cache, and Kafka Streams then throws an exception, with and without the agent.
+func plainTable(t *testing.T, shared *fixture) {
 	java := needJVM(t, 17)
 	setter := map[string]string{"rocksdb.config.setter": setterPackage + "PlainTables"}
 	for name, plan := range map[string]string{"without the agent": "", "with the agent": newPlan(t, goodPlan()).path} {
-		topic := w.topicOf(t, id(t)+"-"+topicName(name))
-		app := w.plain(t, java, newest, topic, setter)
+		topic := shared.topicOf(t, id(t)+"-"+topicName(name))
+		app := shared.plain(t, java, newest, topic, setter)
 		app.plan = plan
-		p := w.started(t, topic, app)
-		p.ask(t, "thread")
-		p.ask(t, "restart")
+		p := shared.started(t, topic, app)
+		p.send(t, "thread")
+		p.send(t, "restart")
 		if plan != "" {
-			p.eventually(t, "the application as it runs", want{kafka: newest, bounded: report.BoundedActive}.checkRunning)
+			p.eventually(t, "the running application", want{kafka: newest, bounded: report.BoundedActive}.checkRunning)
 		}
 		p.stop(t)
 	}
-	w.table.add(t, "own setter: PlainTable; Kafka Streams "+newest, java, "runs as without the agent; memtables are bounded", "it has no block cache")
+	shared.table.add(t, "own setter: PlainTable; Kafka Streams "+newest, java, "runs as without the agent; memtables are bounded", "it has no block cache")
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// table is what was run and what came out.
+// table is the table of results.
 type table struct {
 	mu   sync.Mutex
 	rows map[string][]row // by the scenario
@@ -24,7 +24,7 @@ type table struct {
 
 type row struct{ Application, JVM, Result, Remark string }
 
-// add adds a row of a scenario, if it has not failed.
+// add adds a row of a scenario unless it has failed.
 func (t *table) add(tb testing.TB, application string, java jvm, result, remark string) {
 	tb.Helper()
 	if tb.Failed() {
@@ -38,7 +38,7 @@ func (t *table) add(tb testing.TB, application string, java jvm, result, remark 
 	t.rows[tb.Name()] = append(t.rows[tb.Name()], row{application, fmt.Sprintf("%s (%s)", java.name, java.version), result, remark})
 }
 
-// keep writes the rows of a scenario that has passed into a folder, where take finds them.
+// keep writes the rows of a scenario into a folder. take reads them.
 func (t *table) keep(tb testing.TB, folder string) {
 	tb.Helper()
 	t.mu.Lock()
@@ -52,7 +52,7 @@ func (t *table) keep(tb testing.TB, folder string) {
 	}
 }
 
-// take reads the rows of a scenario that has passed before. It says whether there are any.
+// take reads the rows of a scenario that has passed before, and reports whether it found any.
 func (t *table) take(tb testing.TB, folder string) bool {
 	tb.Helper()
 	content, err := os.ReadFile(filepath.Join(folder, id(tb)+".json"))
@@ -98,7 +98,7 @@ Not tested, because it was not available: Eclipse OpenJ9. A native image has no 
 it is bounded, so its limit never goes below the template's.
 `
 
-// text is the page.
+// text returns the page.
 func (t *table) text() string {
 	var page strings.Builder
 	page.WriteString(preface)

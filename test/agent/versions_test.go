@@ -15,21 +15,21 @@ const (
 	newest = "4.4.0"
 )
 
-// versions are the releases of Kafka Streams, each on both JDKs, on a plain class path.
+// versions returns applications on a plain class path with each release of Kafka Streams on both JDKs.
 func versions() map[string]scenario {
 	all := map[string]scenario{}
 	for _, version := range []string{oldest, "3.4.1", "3.9.1", "4.1.1", "4.3.1", newest} {
 		for _, release := range []int{17, 25} {
 			all[fmt.Sprintf("Kafka Streams %s on JDK %d", version, release)] = scenario{
-				everywhere: version == oldest || version == newest,
-				run: func(t *testing.T, w *world) {
+				byDefault: version == oldest || version == newest,
+				run: func(t *testing.T, shared *fixture) {
 					java := needJVM(t, release)
-					topic := w.topic(t)
-					app := w.plain(t, java, version, topic, nil)
+					topic := shared.topic(t)
+					app := shared.plain(t, java, version, topic, nil)
 					app.plan = newPlan(t, goodPlan()).path
-					p := w.started(t, topic, app)
+					p := shared.started(t, topic, app)
 					exercise(t, p, want{kafka: version, bounded: report.BoundedActive}, "thread", "restart")
-					w.table.add(t, "Kafka Streams "+version+", plain class path", java, "bounded", "")
+					shared.table.add(t, "Kafka Streams "+version+", plain class path", java, "bounded", "")
 				},
 			}
 		}

@@ -13,8 +13,8 @@ import java.util.zip.ZipFile;
 import java.util.zip.ZipOutputStream;
 
 /**
- * Writes a jar anew without the line numbers and names of variables of ASM, a third of the whole. Those of the agent stay. The entries keep
- * their order and their times, so that the same jar gives the same bytes. Run by ../../build.sh: java -cp IN Strip.java IN OUT.
+ * Copies a jar without the line numbers and variable names of ASM, a third of the whole. Those of the agent stay. The entries keep their order
+ * and their times, so that the same jar gives the same bytes. Used by ../../build.sh: java -cp IN Strip.java IN OUT.
  */
 final class Strip {
     private Strip() {}

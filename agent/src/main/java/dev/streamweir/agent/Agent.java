@@ -6,22 +6,22 @@ package dev.streamweir.agent;
 import java.lang.instrument.Instrumentation;
 
 /**
- * The part of Streamweir inside an application's JVM. It applies the mounted plan to Kafka Streams, and reports what runs.
+ * The part of Streamweir inside an application's JVM. It applies the mounted plan to Kafka Streams and reports the state of the process.
  *
- * <p>Nothing is started here but a transformer: a health check or a tool in the same container may start a JVM of its own.
- * Whatever goes wrong, the application runs as it would without an agent, or with the bounds that were in force.
+ * <p>{@link #premain} only registers a transformer and starts nothing else, because a health check or a tool in the same container may start
+ * its own JVM. No failure of the agent reaches the application: it continues without the agent, or with the bounds that are already active.
  */
 public final class Agent {
     private Agent() {}
 
-    /** Called by the JVM before the application's main method. */
+    /** Registers the transformer. The JVM calls this method before the application's main method. */
     public static void premain(String arguments, Instrumentation instrumentation) {
         Findings findings = new Findings();
         try {
-            Core core = new Core(Options.parse(arguments, findings), findings);
-            instrumentation.addTransformer(new Hooks(core, new Definer(instrumentation)));
+            Components components = new Components(Options.parse(arguments, findings), findings);
+            instrumentation.addTransformer(new Hooks(components, new Definer(instrumentation)));
         } catch (Throwable failure) {
-            findings.add("AgentNotStarted", "the application runs as without an agent: " + failure);
+            findings.add("AgentNotStarted", "agent startup failed; the application continues without it: " + failure);
         }
     }
 }

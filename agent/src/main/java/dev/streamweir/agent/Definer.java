@@ -13,16 +13,17 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Defines the classes of the package {@code inside} in the class loader that has Kafka Streams. Only there they see Kafka and RocksDB: in
- * a Spring Boot fat jar, in Quarkus and in containers of web applications these are not on the class path, where the agent is.
+ * Defines the classes of the package {@code inloader} in the class loader of Kafka Streams. Only there can they see Kafka and RocksDB, which
+ * are not on the class path, where the agent is, in a Spring Boot fat jar, in Quarkus and in containers of web applications.
  */
 final class Definer {
-    private static final String PACKAGE = "dev.streamweir.agent.inside.";
-    /** What the inserted calls go to; it knows the JDK only. */
+    private static final String PACKAGE = "dev.streamweir.agent.inloader.";
+    /** The target of the inserted calls. It depends on the JDK only. */
     private static final String BRIDGE = "Bridge";
-    /** The rest, each after the classes that it extends. */
-    static final String[] REST = {
-        "SharedBounds", "Sizes", "OwnCaches", "Room", "ThreadTasks", "ClientMetrics", "Client", "Clients", "BoundedSetter", "Inside"
+    /** The other classes, each after its superclass, and the entry point last. */
+    static final String[] IN_LOADER = {
+        "SharedBounds", "InitialOptions", "OwnCaches", "BoundedStores", "ReportLimits", "ThreadTasks", "ClientMetrics", "Client", "Clients",
+        "BoundedSetter", "InLoaderAgent"
     };
 
     private final Instrumentation instrumentation;
@@ -33,24 +34,22 @@ final class Definer {
     }
 
     /**
-     * Makes sure that a loader has its bridge, with a door to the agent. No lock is held: the caller may hold that of its loader, for which
-     * another thread may wait.
+     * Defines the bridge in a loader and returns it. The caller may hold the lock of the loader, so this method waits for no lock that another
+     * thread could hold while it waits for that loader.
+     *
+     * @param module the module of the class that calls the bridge, null if it has none
      */
-    void bridge(Core core, Module module, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
-        if (core.knows(loader)) {
-            return;
-        }
-        if (module != null && module.isNamed()) { // it must see the loader's unnamed module, where the bridge is
+    Class<?> defineBridge(Module module, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
+        if (module != null && module.isNamed()) { // the bridge is in the unnamed module of the loader, which the caller has to read
             instrumentation.redefineModule(module, Set.of(loader.getUnnamedModule()), Map.of(), Map.of(), Set.of(), Map.of());
         }
-        Class<?> bridge = define(BRIDGE, loader, domain);
-        bridge.getField("door").set(null, core.sideOf(loader, () -> new LoaderSide(core, this, loader, domain)));
+        return define(BRIDGE, loader, domain);
     }
 
-    /** Defines the rest in a loader, and gives the class of its entry. */
-    Class<?> rest(ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
+    /** Defines the other classes in a loader and returns the entry point. */
+    Class<?> defineInLoader(ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
         Class<?> last = null;
-        for (String name : REST) {
+        for (String name : IN_LOADER) {
             last = define(name, loader, domain);
         }
         return last;
@@ -58,7 +57,7 @@ final class Definer {
 
     private Class<?> define(String name, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
         byte[] bytes;
-        try (InputStream in = Definer.class.getResourceAsStream("inside/" + name + ".class")) {
+        try (InputStream in = Definer.class.getResourceAsStream("inloader/" + name + ".class")) {
             if (in == null) {
                 throw new ClassNotFoundException(PACKAGE + name);
             }
@@ -67,17 +66,17 @@ final class Definer {
         try {
             return (Class<?>) defineClass().invoke(loader, PACKAGE + name, bytes, 0, bytes.length, domain);
         } catch (InvocationTargetException failure) {
-            if (failure.getCause() instanceof LinkageError) { // another thread was first, or it was found on the class path
-                Class<?> there = Class.forName(PACKAGE + name, false, loader);
-                if (there.getClassLoader() == loader) {
-                    return there;
+            if (failure.getCause() instanceof LinkageError) { // defined by another thread, or found on the class path
+                Class<?> existing = Class.forName(PACKAGE + name, false, loader);
+                if (existing.getClassLoader() == loader) {
+                    return existing;
                 }
             }
             throw failure;
         }
     }
 
-    /** ClassLoader.defineClass, which an agent may open for itself. */
+    /** Returns ClassLoader.defineClass. An agent may open the package java.lang to itself. */
     private synchronized Method defineClass() throws NoSuchMethodException {
         if (defineClass == null) {
             Module ours = Definer.class.getModule();

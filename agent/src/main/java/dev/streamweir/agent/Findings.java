@@ -8,40 +8,42 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a person should know: each thing once, on standard error and in the report. */
+/** Problems that require the attention of a person. Each is written once, to standard error and to the report. */
 final class Findings {
-    /** The report holds no more: see assignment/report.go. */
-    private static final int MOST = 50;
+    /** The limit of the report: see agent/report in the operator. */
+    private static final int LIMIT = 50;
 
-    private final Map<String, String> messages = new LinkedHashMap<>(); // by reason and message, to the reason
+    private final Map<String, String> reasons = new LinkedHashMap<>(); // by message
     private Runnable listener = () -> {};
 
-    /** Calls back for each new finding. */
-    synchronized void listen(Runnable changed) {
-        listener = changed;
+    /** Sets the listener of new findings. */
+    synchronized void setListener(Runnable listener) {
+        this.listener = listener;
     }
 
-    /** Adds a finding, unless it was told before. */
+    /** Adds a finding unless its message was added before. */
     void add(String reason, String message) {
-        Runnable tell;
-        synchronized (this) {
-            if (messages.size() >= MOST || messages.putIfAbsent(message, reason) != null) {
-                return;
-            }
-            tell = listener;
+        Runnable notify = addIfNew(reason, message);
+        if (notify != null) {
+            System.err.println("streamweir: " + reason + ": " + message);
+            notify.run();
         }
-        System.err.println("streamweir: " + reason + ": " + message);
-        tell.run();
     }
 
-    /** The findings as the report's schema has them. */
+    /** Returns the listener to notify; null if the finding is not new. */
+    private synchronized Runnable addIfNew(String reason, String message) {
+        boolean isNew = reasons.size() < LIMIT && reasons.putIfAbsent(message, reason) == null;
+        return isNew ? listener : null;
+    }
+
+    /** Returns the findings in the form of the report. */
     synchronized List<Map<String, Object>> report() {
         List<Map<String, Object>> all = new ArrayList<>();
-        messages.forEach((message, reason) -> {
-            Map<String, Object> one = new LinkedHashMap<>();
-            one.put("reason", reason);
-            one.put("message", message);
-            all.add(one);
+        reasons.forEach((message, reason) -> {
+            Map<String, Object> finding = new LinkedHashMap<>();
+            finding.put("reason", reason);
+            finding.put("message", message);
+            all.add(finding);
         });
         return all;
     }

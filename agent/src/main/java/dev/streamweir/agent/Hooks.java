@@ -3,6 +3,7 @@
 
 package dev.streamweir.agent;
 
+import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 import org.objectweb.asm.ClassReader;
@@ -12,30 +13,30 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Inserts one call each into four classes, when they are loaded:
+ * Inserts one call into each of four classes when the class is loaded:
  *
  * <ul>
- *   <li>{@code StreamsConfig(Map, boolean)}, before anything else: the configs. All constructors of StreamsConfig, of its subclasses and of
+ *   <li>{@code StreamsConfig(Map, boolean)}, at the start: passes the configs. All constructors of StreamsConfig, of its subclasses and of
  *       KafkaStreams end there (2.8 to 4.4).
- *   <li>the constructors of {@code KafkaStreams}, at their end: there is a new client.
- *   <li>{@code TaskManager.handleAssignment(Map, Map)}, at its end: a stream thread was assigned tasks.
- *   <li>the constructors of {@code LRUCache}, at their end: its capacity, which cannot be asked for later.
+ *   <li>the constructors of {@code KafkaStreams}, at the end: passes the new client.
+ *   <li>{@code TaskManager.handleAssignment(Map, Map)}, at the end: passes the tasks of a stream thread.
+ *   <li>the constructors of {@code LRUCache}, at the end: passes the capacity, which RocksJava does not return later.
  * </ul>
  *
- * The calls go to the {@code Bridge} of the class's own loader. They have no branches, so no stack map changes.
+ * The calls go to the {@code Bridge} in the loader of the class. They have no branches, so no stack map changes.
  */
 final class Hooks implements ClassFileTransformer {
     private static final String CONFIG = "org/apache/kafka/streams/StreamsConfig";
     private static final String CLIENT = "org/apache/kafka/streams/KafkaStreams";
     private static final String TASKS = "org/apache/kafka/streams/processor/internals/TaskManager";
     private static final String CACHE = "org/rocksdb/LRUCache";
-    private static final String BRIDGE = "dev/streamweir/agent/inside/Bridge";
+    private static final String BRIDGE = "dev/streamweir/agent/inloader/Bridge";
 
-    private final Core core;
+    private final Components components;
     private final Definer definer;
 
-    Hooks(Core core, Definer definer) {
-        this.core = core;
+    Hooks(Components components, Definer definer) {
+        this.components = components;
         this.definer = definer;
     }
 
@@ -47,38 +48,56 @@ final class Hooks implements ClassFileTransformer {
         }
         if (!name.equals(CONFIG) && !name.equals(CLIENT) && !name.equals(TASKS) && !name.equals(CACHE)) {
             if (name.endsWith("/streams/StreamsConfig") && name.contains("kafka")) {
-                core.cannotBound("RelocatedStreams", "Kafka Streams is relocated to " + name.replace('/', '.')
-                        + ": its stores are as it ships them; keep its own package name, org.apache.kafka.streams");
+                turnOff("RelocatedStreams", "Kafka Streams is relocated to " + name.replace('/', '.')
+                        + ", so its stores are not bounded; keep the original package name, org.apache.kafka.streams");
             }
             return null;
         }
         try {
-            definer.bridge(core, module, loader, domain);
+            installBridge(module, loader, domain);
             ClassReader reader = new ClassReader(bytes);
             ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
             Inserter inserter = new Inserter(writer, name);
             reader.accept(inserter, 0);
             if (!inserter.found) {
-                missing(name, "it is of a release that this agent does not know");
+                reportMissing(name, "this agent does not support its release");
             }
             return writer.toByteArray();
         } catch (Throwable failure) {
-            missing(name, failure.toString());
+            reportMissing(name, failure.toString());
             return null;
         }
     }
 
-    /** Without the first hook nothing is bounded; without another, only part of the report is missing. */
-    private void missing(String name, String why) {
-        String message = name.replace('/', '.') + " could not be prepared: " + why + "; use a release of Kafka Streams from 2.8 on";
+    /** Makes sure that a loader has a bridge, connected with its adapter. */
+    private void installBridge(Module module, ClassLoader loader, ProtectionDomain domain) throws ReflectiveOperationException, IOException {
+        if (components.loaders.contains(loader)) {
+            return;
+        }
+        Class<?> bridge = definer.defineBridge(module, loader, domain);
+        LoaderAdapter adapter = components.loaders.adapterOf(loader, () -> new LoaderAdapter(components, definer, loader, domain));
+        bridge.getField("agent").set(null, adapter);
+    }
+
+    /**
+     * Reports a hook that could not be inserted. Without the hook in StreamsConfig nothing is bounded; without another, only a part of the report
+     * is missing.
+     */
+    private void reportMissing(String name, String cause) {
+        String message = name.replace('/', '.') + " could not be instrumented: " + cause + "; use Kafka Streams 2.8 or later";
         if (name.equals(CONFIG)) {
-            core.cannotBound("HookMissing", message);
+            turnOff("HookMissing", message);
         } else {
-            core.findings.add("HookMissing", message);
+            components.findings.add("HookMissing", message);
         }
     }
 
-    /** Copies a class and inserts the call. */
+    private void turnOff(String reason, String message) {
+        components.decision.turnOff(reason, message);
+        components.reporting.start();
+    }
+
+    /** Copies a class with the call inserted. */
     private static final class Inserter extends ClassVisitor {
         private final String owner;
         boolean found;
@@ -98,21 +117,21 @@ final class Hooks implements ClassFileTransformer {
             }
             if (owner.equals(CLIENT) && constructor) {
                 found = true;
-                return new AtEnd(next, "created", "(Ljava/lang/Object;)V", Opcodes.ALOAD, 0);
+                return new AtEnd(next, Messages.CLIENT_CREATED, "(Ljava/lang/Object;)V", Opcodes.ALOAD, 0);
             }
             if (owner.equals(TASKS) && name.equals("handleAssignment") && descriptor.equals("(Ljava/util/Map;Ljava/util/Map;)V")) {
                 found = true;
-                return new AtEnd(next, "assigned", "(Ljava/util/Map;Ljava/util/Map;)V", Opcodes.ALOAD, 1, Opcodes.ALOAD, 2);
+                return new AtEnd(next, Messages.TASKS_ASSIGNED, "(Ljava/util/Map;Ljava/util/Map;)V", Opcodes.ALOAD, 1, Opcodes.ALOAD, 2);
             }
             if (owner.equals(CACHE) && constructor && descriptor.startsWith("(J")) {
                 found = true;
-                return new AtEnd(next, "cacheMade", "(Ljava/lang/Object;J)V", Opcodes.ALOAD, 0, Opcodes.LLOAD, 1);
+                return new AtEnd(next, Messages.CACHE_CREATED, "(Ljava/lang/Object;J)V", Opcodes.ALOAD, 0, Opcodes.LLOAD, 1);
             }
             return next;
         }
     }
 
-    /** configs = Bridge.configs(configs), before the call of the super constructor. */
+    /** Inserts {@code configs = Bridge.configs(configs)} before the call of the super constructor. */
     private static final class AtStart extends MethodVisitor {
         AtStart(MethodVisitor next) {
             super(Opcodes.ASM9, next);
@@ -122,16 +141,16 @@ final class Hooks implements ClassFileTransformer {
         public void visitCode() {
             super.visitCode();
             visitVarInsn(Opcodes.ALOAD, 1);
-            visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, "configs", "(Ljava/util/Map;)Ljava/util/Map;", false);
+            visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, Messages.CONFIGS, "(Ljava/util/Map;)Ljava/util/Map;", false);
             visitVarInsn(Opcodes.ASTORE, 1);
         }
     }
 
-    /** Bridge.method(arguments), before each return. */
+    /** Inserts {@code Bridge.method(arguments)} before each return. */
     private static final class AtEnd extends MethodVisitor {
         private final String method;
         private final String descriptor;
-        private final int[] loads; // opcode and variable in turn
+        private final int[] loads; // pairs of an opcode and a variable
 
         AtEnd(MethodVisitor next, String method, String descriptor, int... loads) {
             super(Opcodes.ASM9, next);

@@ -8,26 +8,17 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Puts the plan's settings among the application's. What the application has set is a fact, and stays. */
+/** Adds the plan's settings to the configs of an application. A config of the application always stays. */
 final class Injection {
-    /**
-     * Lists what was injected, as {@code name=value,...}: a second pass over the same map takes exactly that back first, so that the
-     * plan's values never count as the application's.
-     */
-    static final String INJECTED = "streamweir.injected";
-    /** The application's own RocksDBConfigSetter, to which ours delegates. */
-    static final String OWN_SETTER = "streamweir.own.rocksdb.config.setter";
-    static final String SETTER = "rocksdb.config.setter";
-
     private Injection() {}
 
     /**
-     * Gives a copy of the application's own configs with the settings and the setter injected.
+     * Returns a copy of the application's own configs with the settings and the setter injected.
      *
-     * @param own configs without anything of ours: see {@link #withoutOurs}
+     * @param own the configs without injected ones: see {@link #withoutOurs}
      * @param settings the plan's settings
-     * @param setter our setter, null to leave the application's in place
-     * @param ownSetter the application's own setter as a class, null if it has none
+     * @param setter the agent's setter, null to keep the application's
+     * @param ownSetter the class of the application's own setter, null if it has none
      */
     static Map<Object, Object> into(Map<Object, Object> own, Map<String, String> settings, Class<?> setter, Class<?> ownSetter) {
         Map<String, String> injected = new TreeMap<>();
@@ -40,41 +31,41 @@ final class Injection {
         all.putAll(injected);
         if (setter != null) {
             if (ownSetter != null) {
-                all.put(OWN_SETTER, ownSetter);
+                all.put(ConfigKeys.OWN_SETTER, ownSetter);
             }
-            all.put(SETTER, setter);
-            injected.put(SETTER, setter.getName());
+            all.put(ConfigKeys.SETTER, setter);
+            injected.put(ConfigKeys.SETTER, setter.getName());
         }
         StringBuilder marker = new StringBuilder();
         injected.forEach((name, value) -> marker.append(marker.length() == 0 ? "" : ",").append(name).append('=').append(value));
-        all.put(INJECTED, marker.toString());
+        all.put(ConfigKeys.INJECTED, marker.toString());
         return all;
     }
 
-    /** The application's own configs: a copy without what an earlier pass injected, unless it has been changed since. */
+    /** Returns a copy of the configs without those of an earlier pass. An injected config with a new value is the application's. */
     static Map<Object, Object> withoutOurs(Map<?, ?> configs) {
         Map<Object, Object> own = new HashMap<>(configs);
-        Object ownSetter = own.remove(OWN_SETTER);
-        for (Map.Entry<String, String> ours : injected(own.remove(INJECTED)).entrySet()) {
-            Object now = own.get(ours.getKey());
-            String text = now instanceof Class ? ((Class<?>) now).getName() : String.valueOf(now);
+        Object ownSetter = own.remove(ConfigKeys.OWN_SETTER);
+        for (Map.Entry<String, String> ours : injected(own.remove(ConfigKeys.INJECTED)).entrySet()) {
+            Object present = own.get(ours.getKey());
+            String text = present instanceof Class ? ((Class<?>) present).getName() : String.valueOf(present);
             if (text.equals(ours.getValue())) {
                 own.remove(ours.getKey());
-                if (ours.getKey().equals(SETTER) && ownSetter != null) {
-                    own.put(SETTER, ownSetter);
+                if (ours.getKey().equals(ConfigKeys.SETTER) && ownSetter != null) {
+                    own.put(ConfigKeys.SETTER, ownSetter);
                 }
             }
         }
         return own;
     }
 
-    /** What a marker lists. */
+    /** Returns the configs in the value of {@link ConfigKeys#INJECTED}. */
     static Map<String, String> injected(Object marker) {
         Map<String, String> injected = new LinkedHashMap<>();
         for (String part : marker instanceof String ? ((String) marker).split(",") : new String[0]) {
-            int at = part.indexOf('=');
-            if (at > 0) {
-                injected.put(part.substring(0, at), part.substring(at + 1));
+            int equals = part.indexOf('=');
+            if (equals > 0) {
+                injected.put(part.substring(0, equals), part.substring(equals + 1));
             }
         }
         return injected;

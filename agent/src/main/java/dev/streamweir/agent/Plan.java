@@ -9,36 +9,35 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 
-/**
- * A plan as plan.v1.properties says it. The keys are those of memplan/bounded.go, memplan/derive.go and
- * controllers/convert.go; all amounts are bytes.
- */
+/** The content of plan.v1.properties. The operator writes the file with package agent/planfile. All amounts are bytes. */
 final class Plan {
-    /** What a plan may set of Kafka Streams and its clients, without prefix. A plan can never set anything else. */
-    static final Set<String> KEYS = Set.of(
+    /** The configs of Kafka Streams and its clients that a plan may set, without prefix. A plan can never set another config. */
+    static final Set<String> CONFIGS = Set.of(
             "statestore.cache.max.bytes", "cache.max.bytes.buffering", "buffered.records.per.partition",
             "buffer.memory", "fetch.max.bytes", "max.partition.fetch.bytes", "max.poll.records");
 
-    /** The most that an amount may be, 1 PiB: more is a mistake, and would overflow where it is multiplied. */
-    private static final long MOST = 1L << 50;
+    private static final String STREAMS_PREFIX = "streams.";
 
-    /** The limit and the heap that the plan was made for; 0: not said. */
+    /** The largest valid amount, 1 PiB: a larger one is a mistake and would overflow in a multiplication. */
+    private static final long LARGEST = 1L << 50;
+
+    /** The limit and the heap that the plan assumes; 0: not in the plan. */
     final long limit;
     final long heap;
     final long cache;
     final long writeBufferManager;
-    /** 0: not said. */
+    /** 0: not in the plan. */
     final long arenaBlock;
     final long writeBuffer;
-    /** The application's own caches are replaced. */
+    /** Whether the shared cache replaces the application's own caches. */
     final boolean replaceCaches;
-    /** Settings of Kafka Streams and its clients, prefixes included. */
+    /** Configs of Kafka Streams and its clients, with prefixes. */
     final Map<String, String> settings;
-    /** The name of the plan's content. */
-    final String generation;
+    /** Identifies the content of the plan. */
+    final String revision;
 
-    private Plan(Properties from, String generation) {
-        this.generation = generation;
+    private Plan(Properties from, String revision) {
+        this.revision = revision;
         limit = amount(from, "limit.bytes");
         heap = amount(from, "heap.bytes");
         cache = amount(from, "rocksdb.cache.bytes");
@@ -48,13 +47,13 @@ final class Plan {
         replaceCaches = "true".equals(from.getProperty("rocksdb.replace.caches"));
         settings = settingsOf(from);
         if (cache <= 0 || writeBufferManager <= 0) {
-            throw new IllegalArgumentException("rocksdb.cache.bytes and rocksdb.write.buffer.manager.bytes must be there");
+            throw new IllegalArgumentException("rocksdb.cache.bytes and rocksdb.write.buffer.manager.bytes are required");
         }
     }
 
-    /** Reads a plan. It is taken as a whole or not at all: an IllegalArgumentException says what is wrong. */
-    static Plan of(Properties properties, String generation) {
-        return new Plan(properties, generation);
+    /** Parses a plan. One invalid value makes the whole plan invalid: the IllegalArgumentException names it. */
+    static Plan of(Properties properties, String revision) {
+        return new Plan(properties, revision);
     }
 
     private static long amount(Properties from, String key) {
@@ -64,22 +63,22 @@ final class Plan {
         }
         try {
             long amount = Long.parseLong(value.trim());
-            if (amount > 0 && amount <= MOST) {
+            if (amount > 0 && amount <= LARGEST) {
                 return amount;
             }
-        } catch (NumberFormatException notOne) {
-            // said below
+        } catch (NumberFormatException malformed) {
+            // The exception below covers this case.
         }
-        throw new IllegalArgumentException(key + "=" + value + " must be a number from 1 to " + MOST);
+        throw new IllegalArgumentException(key + "=" + value + " must be a number from 1 to " + LARGEST);
     }
 
     private static Map<String, String> settingsOf(Properties from) {
         Map<String, String> settings = new HashMap<>();
         for (String key : from.stringPropertyNames()) {
-            if (key.startsWith("streams.")) {
-                String name = key.substring("streams.".length());
-                if (KEYS.contains(Setting.bare(name))) { // another is of a newer plan
-                    amountOrZero(from, key);
+            if (key.startsWith(STREAMS_PREFIX)) {
+                String name = key.substring(STREAMS_PREFIX.length());
+                if (CONFIGS.contains(Setting.bare(name))) { // a newer operator may write others
+                    checkAmountOrZero(from, key);
                     settings.put(name, from.getProperty(key).trim());
                 }
             }
@@ -87,8 +86,8 @@ final class Plan {
         return Collections.unmodifiableMap(settings);
     }
 
-    /** Checks a setting: a record cache may be 0 bytes. */
-    private static void amountOrZero(Properties from, String key) {
+    /** Checks the value of a setting. Zero is valid: a record cache may have 0 bytes. */
+    private static void checkAmountOrZero(Properties from, String key) {
         if (!"0".equals(from.getProperty(key).trim())) {
             amount(from, key);
         }

@@ -13,16 +13,17 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Properties;
 
-/** The mounted plan: read at the start, again when a store opens, and the last good one kept whatever is there then. */
+/** The mounted plan. The agent reads it at the start and at each store that opens, and keeps the last valid one. */
 final class PlanFiles {
     private static final String PROPERTIES = "plan.v1.properties";
-    private static final String GENERATION = "generation";
-    /** A plan has a few dozen lines. */
+    private static final String REVISION = "revision";
+    /** In bytes. A plan has a few dozen lines. */
     private static final int LARGEST = 64 * 1024;
 
     private final Path folder;
     private final Findings findings;
-    private byte[] seen = {};
+    /** The content from which {@link #plan} was parsed. */
+    private byte[] parsed = {};
     private String onDisk = "";
     private Plan plan;
 
@@ -31,63 +32,63 @@ final class PlanFiles {
         this.findings = findings;
     }
 
-    /** The plan in force: the newest that could be read; null if there never was one. */
+    /** Returns the active plan: the last valid one that was read; null if there was none. */
     synchronized Plan current() {
         return plan;
     }
 
-    /** The generation on disk at the last look; empty where there is none. */
+    /** Returns the revision on disk at the last check; empty without a plan. */
     synchronized String onDisk() {
         return onDisk;
     }
 
-    /** Looks which generation is on disk, without reading the plan. Tells whether it has changed since the last look. */
-    synchronized boolean look() {
+    /** Checks the revision on disk without reading the plan, and reports whether it has changed since the last check. */
+    synchronized boolean checkForChange() {
         String before = onDisk;
         try {
-            onDisk = generation(content());
-        } catch (IOException | RuntimeException gone) {
+            onDisk = revision(content());
+        } catch (IOException | RuntimeException unreadable) {
             onDisk = "";
         }
         return !onDisk.equals(before);
     }
 
-    /** Reads the plan if it has changed. A plan that cannot be read is told, and the last good one stays. */
+    /** Reads the plan if it has changed, and returns the active one. An invalid plan becomes a finding, and the last valid one stays active. */
     synchronized Plan read() {
         try {
             Path content = content();
-            byte[] bytes = limited(content.resolve(PROPERTIES));
-            onDisk = generation(content);
-            if (plan == null || !onDisk.equals(plan.generation) || !Arrays.equals(bytes, seen)) {
+            byte[] bytes = readLimited(content.resolve(PROPERTIES));
+            onDisk = revision(content);
+            if (plan == null || !onDisk.equals(plan.revision) || !Arrays.equals(bytes, parsed)) {
                 Properties properties = new Properties();
                 properties.load(new StringReader(new String(bytes, StandardCharsets.UTF_8)));
                 plan = Plan.of(properties, onDisk);
-                seen = bytes;
+                parsed = bytes;
             }
         } catch (NoSuchFileException missing) {
-            findings.add("NoPlan", "there is no " + PROPERTIES + " in " + folder + ": " + inForce());
-        } catch (IOException | RuntimeException bad) {
-            findings.add("PlanUnreadable", PROPERTIES + " in " + folder + " is not as the operator writes it: " + bad.getMessage() + "; " + inForce());
+            findings.add("NoPlan", PROPERTIES + " is missing in " + folder + "; " + consequence());
+        } catch (IOException | RuntimeException invalid) {
+            findings.add("PlanUnreadable", "invalid " + PROPERTIES + " in " + folder + ": " + invalid.getMessage() + "; " + consequence());
         }
         return plan;
     }
 
-    private String inForce() {
-        return plan == null ? "bounds from the memory limit and the heap are in force" : "the last plan stays in force";
+    private String consequence() {
+        return plan == null ? "the bounds are derived from the memory limit and the heap" : "the last valid plan stays active";
     }
 
-    /** The folder behind ..data, which the kubelet swaps as a whole: so all files are of one version. */
+    /** Returns the target of ..data, which the kubelet replaces as a whole, so that all files are of one revision. */
     private Path content() throws IOException {
         Path data = folder.resolve("..data");
         return Files.exists(data) ? data.toRealPath() : folder;
     }
 
-    private static String generation(Path content) throws IOException {
-        Path file = content.resolve(GENERATION);
-        return Files.exists(file) ? new String(limited(file), StandardCharsets.UTF_8).trim() : "";
+    private static String revision(Path content) throws IOException {
+        Path file = content.resolve(REVISION);
+        return Files.exists(file) ? new String(readLimited(file), StandardCharsets.UTF_8).trim() : "";
     }
 
-    private static byte[] limited(Path file) throws IOException {
+    private static byte[] readLimited(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
             byte[] bytes = in.readNBytes(LARGEST + 1);
             if (bytes.length > LARGEST) {

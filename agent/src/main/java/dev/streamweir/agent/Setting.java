@@ -7,13 +7,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** The names that one setting of Kafka Streams can have: memplan/settings.go has the same table. */
+/** The names of one config of Kafka Streams. Package memplan has the same table. */
 final class Setting {
     private static final String[] PREFIXES = {"main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer."};
 
     private Setting() {}
 
-    /** The name without its prefix. */
+    /** Returns a name without its prefix. */
     static String bare(String name) {
         for (String prefix : PREFIXES) {
             if (name.startsWith(prefix)) {
@@ -23,9 +23,9 @@ final class Setting {
         return name;
     }
 
-    /** Tells whether the application has set what a name stands for: under any alias, at any prefix that reaches the same client. */
+    /** Reports whether the application has set a config: under any alias, and with any prefix that reaches the same client. */
     static boolean isSet(Map<?, ?> configs, String name) {
-        for (String other : sameAs(name)) {
+        for (String other : namesOf(name)) {
             if (configs.get(other) != null) {
                 return true;
             }
@@ -33,7 +33,7 @@ final class Setting {
         return false;
     }
 
-    private static List<String> sameAs(String name) {
+    private static List<String> namesOf(String name) {
         String bare = bare(name);
         String prefix = name.substring(0, name.length() - bare.length());
         List<String> names = new ArrayList<>();
@@ -42,10 +42,10 @@ final class Setting {
         if (prefix.endsWith("consumer.")) {
             names.add("consumer." + bare);
         }
-        if (bare.equals("buffer.memory")) { // nobody but a producer has it
+        if (bare.equals("buffer.memory")) { // only producers have it
             names.add("producer." + bare);
         }
-        if (bare.equals("statestore.cache.max.bytes") || bare.equals("cache.max.bytes.buffering")) { // KIP-770: the new name wins
+        if (bare.equals("statestore.cache.max.bytes") || bare.equals("cache.max.bytes.buffering")) { // KIP-770: the new name takes precedence
             names.add("statestore.cache.max.bytes");
             names.add("cache.max.bytes.buffering");
         }

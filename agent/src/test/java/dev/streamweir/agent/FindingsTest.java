@@ -10,15 +10,15 @@ import org.junit.jupiter.api.Test;
 
 class FindingsTest {
     @Test
-    void eachIsToldOnceAndNoMoreThanTheReportHolds() {
+    void keepsEachFindingOnceUpToTheLimitOfTheReport() {
         Findings findings = new Findings();
-        AtomicInteger told = new AtomicInteger();
-        findings.listen(told::incrementAndGet);
+        AtomicInteger notified = new AtomicInteger();
+        findings.setListener(notified::incrementAndGet);
         for (int i = 0; i < 1000; i++) {
             findings.add("Same", "the same");
             findings.add("Other", "number " + i);
         }
-        assertEquals(50, told.get());
+        assertEquals(50, notified.get());
         assertEquals(50, findings.report().size());
         assertEquals("the same", findings.report().get(0).get("message"));
     }

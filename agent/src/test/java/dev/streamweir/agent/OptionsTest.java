@@ -20,11 +20,11 @@ class OptionsTest {
         "port=x, /etc/streamweir/plan, 7907, 1",
         "'plan=,color=red', /etc/streamweir/plan, 7907, 2",
     })
-    void readsArguments(String text, String plan, int port, int complaints) {
+    void parsesArguments(String text, String plan, int port, int invalid) {
         Findings findings = new Findings();
         Options options = Options.parse(text, findings);
         assertEquals(Path.of(plan), options.plan);
         assertEquals(port, options.port);
-        assertEquals(complaints, findings.report().size());
+        assertEquals(invalid, findings.report().size());
     }
 }

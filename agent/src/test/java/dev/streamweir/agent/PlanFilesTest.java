@@ -19,7 +19,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class PlanFilesTest {
-    private static final String GOOD = "rocksdb.cache.bytes=300\nrocksdb.write.buffer.manager.bytes=100\n";
+    private static final long MIB = 1L << 20;
+    private static final String VALID = "rocksdb.cache.bytes=300\nrocksdb.write.buffer.manager.bytes=100\n";
 
     @TempDir
     Path folder;
@@ -36,27 +37,40 @@ class PlanFilesTest {
         return all.toString().trim();
     }
 
+    /** The files are those of a ConfigMap that the operator writes. */
     @Test
-    void readsAllThatAPlanSays() throws IOException {
-        write("generation", "abc\n");
-        write("plan.v1.properties", GOOD + "limit.bytes=1000\nheap.bytes=400\nrocksdb.arena.block.bytes=16384\nrocksdb.write.buffer.bytes=5\n"
-                + "rocksdb.replace.caches=true\nstreams.main.consumer.fetch.max.bytes=6\nstreams.statestore.cache.max.bytes=0\nof.a.newer.plan=x\n");
-        Plan plan = new PlanFiles(folder, findings).read();
-        assertEquals("abc", plan.generation);
-        assertEquals(1000, plan.limit);
-        assertEquals(400, plan.heap);
-        assertEquals(300, plan.cache);
-        assertEquals(100, plan.writeBufferManager);
-        assertEquals(16384, plan.arenaBlock);
-        assertEquals(5, plan.writeBuffer);
+    void readsEveryValueOfTheSharedFixture() throws IOException {
+        PlanFiles files = new PlanFiles(Fixture.path("plan"), findings);
+        Plan plan = files.read();
+        assertEquals(Files.readString(Fixture.path("plan/revision")), plan.revision);
+        assertEquals(plan.revision, files.onDisk());
+        assertEquals(1024 * MIB, plan.limit);
+        assertEquals(384 * MIB, plan.heap);
+        assertEquals(128 * MIB, plan.cache);
+        assertEquals(51 * MIB, plan.writeBufferManager);
+        assertEquals(65536, plan.arenaBlock);
+        assertEquals(12 * MIB, plan.writeBuffer);
         assertTrue(plan.replaceCaches);
-        assertEquals(Map.of("main.consumer.fetch.max.bytes", "6", "statestore.cache.max.bytes", "0"), plan.settings);
+        assertEquals(Map.of("restore.consumer.fetch.max.bytes", "4194304", "main.consumer.max.poll.records", "200", "buffer.memory", "8388608",
+                "statestore.cache.max.bytes", "0"), plan.settings);
         assertEquals("", reasons());
     }
 
     @Test
-    void aPlanCannotSetWhatIsNotOfMemory() throws IOException {
-        write("plan.v1.properties", GOOD + "streams.interceptor.classes=evil.Interceptor\nstreams.bootstrap.servers=elsewhere:9092\n");
+    void ignoresUnknownKeysAndWhitespace() throws IOException {
+        write("revision", "abc\n");
+        write("plan.v1.properties", VALID + "key.of.a.newer.operator=x\nlimit.bytes = 1000 \n");
+        Plan plan = new PlanFiles(folder, findings).read();
+        assertEquals("abc", plan.revision);
+        assertEquals(1000, plan.limit);
+        assertFalse(plan.replaceCaches);
+        assertEquals(Map.of(), plan.settings);
+        assertEquals("", reasons());
+    }
+
+    @Test
+    void aPlanCannotSetOtherConfigs() throws IOException {
+        write("plan.v1.properties", VALID + "streams.interceptor.classes=evil.Interceptor\nstreams.bootstrap.servers=elsewhere:9092\n");
         assertEquals(Map.of(), new PlanFiles(folder, findings).read().settings);
     }
 
@@ -65,53 +79,53 @@ class PlanFilesTest {
         "", "garbage", "rocksdb.cache.bytes=300\n", "rocksdb.cache.bytes=-1\nrocksdb.write.buffer.manager.bytes=1\n",
         "rocksdb.cache.bytes=99999999999999999999\nrocksdb.write.buffer.manager.bytes=1\n",
         "rocksdb.cache.bytes=9223372036854775807\nrocksdb.write.buffer.manager.bytes=1\n",
-        GOOD + "rocksdb.arena.block.bytes=many\n", GOOD + "streams.buffer.memory=-5\n", "\\u00zz"
+        VALID + "rocksdb.arena.block.bytes=many\n", VALID + "streams.buffer.memory=-5\n", "\\u00zz"
     })
-    void aBadPlanIsToldAndTheLastGoodOneStays(String bad) throws IOException {
+    void anInvalidPlanIsAFindingAndTheLastValidOneStaysActive(String invalid) throws IOException {
         PlanFiles files = new PlanFiles(folder, findings);
-        write("plan.v1.properties", bad);
+        write("plan.v1.properties", invalid);
         assertNull(files.read());
         assertEquals("PlanUnreadable", reasons());
-        write("plan.v1.properties", GOOD);
+        write("plan.v1.properties", VALID);
         assertEquals(300, files.read().cache);
-        write("plan.v1.properties", bad);
+        write("plan.v1.properties", invalid);
         assertEquals(300, files.read().cache);
     }
 
     @Test
-    void aMissingPlanAndOneOfAnotherSchemaAreTold() throws IOException {
-        write("plan.v2.properties", GOOD);
+    void aPlanOfAnotherSchemaIsAFinding() throws IOException {
+        write("plan.v2.properties", VALID);
         assertNull(new PlanFiles(folder, findings).read());
         assertEquals("NoPlan", reasons());
     }
 
     @Test
-    void aFileWithoutEndIsNotReadToItsEnd() throws IOException {
-        write("plan.v1.properties", GOOD + "#".repeat(1 << 20));
+    void doesNotReadAFileOfUnlimitedLength() throws IOException {
+        write("plan.v1.properties", VALID + "#".repeat(1 << 20));
         assertNull(new PlanFiles(folder, findings).read());
     }
 
     @Test
-    void followsTheKubeletsSwap() throws IOException {
-        Path one = version("..one", "1", GOOD);
-        Path two = version("..two", "2", GOOD.replace("300", "600"));
-        Files.createSymbolicLink(folder.resolve("..data"), one.getFileName());
+    void followsAnUpdateOfTheKubelet() throws IOException {
+        Path first = version("..first", "1", VALID);
+        Path second = version("..second", "2", VALID.replace("300", "600"));
+        Files.createSymbolicLink(folder.resolve("..data"), first.getFileName());
         Files.createSymbolicLink(folder.resolve("plan.v1.properties"), Path.of("..data/plan.v1.properties"));
         PlanFiles files = new PlanFiles(folder, findings);
         assertEquals(300, files.read().cache);
-        assertFalse(files.look());
-        Files.createSymbolicLink(folder.resolve("..data_tmp"), two.getFileName());
+        assertFalse(files.checkForChange());
+        Files.createSymbolicLink(folder.resolve("..data_tmp"), second.getFileName());
         Files.move(folder.resolve("..data_tmp"), folder.resolve("..data"), StandardCopyOption.ATOMIC_MOVE);
-        assertTrue(files.look());
+        assertTrue(files.checkForChange());
         assertEquals("2", files.onDisk());
-        assertEquals("1", files.current().generation);
+        assertEquals("1", files.current().revision);
         assertEquals(600, files.read().cache);
-        assertEquals("2", files.current().generation);
+        assertEquals("2", files.current().revision);
     }
 
-    private Path version(String name, String generation, String properties) throws IOException {
+    private Path version(String name, String revision, String properties) throws IOException {
         Path content = Files.createDirectory(folder.resolve(name));
-        Files.writeString(content.resolve("generation"), generation);
+        Files.writeString(content.resolve("revision"), revision);
         Files.writeString(content.resolve("plan.v1.properties"), properties);
         return content;
     }

@@ -11,20 +11,20 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The allocator of native memory that this process runs with: the one of its C library, or one that was loaded over it. */
+/** The allocator of native memory in this process: the C library's, or one that replaces it. */
 final class Allocator {
-    /** What the libraries' file names contain, and the allocators' names. One that was loaded over the C library's is found first. */
+    /** Parts of the libraries' file names with the allocators' names. An allocator that replaces the C library's comes first. */
     private static final String[][] LIBRARIES = {
         {"jemalloc", "jemalloc"}, {"tcmalloc", "tcmalloc"}, {"mimalloc", "mimalloc"},
         {"ld-musl", "musl"}, {"libc.musl", "musl"}, {"libc.so.6", "glibc"}, {"libc-2.", "glibc"},
     };
 
-    /** glibc's other spelling of MALLOC_ARENA_MAX, in GLIBC_TUNABLES. */
+    /** The equivalent of MALLOC_ARENA_MAX in GLIBC_TUNABLES. */
     private static final String TUNABLE = "glibc.malloc.arena_max=";
 
     private Allocator() {}
 
-    /** ReportedAllocator of the schema. The file system's root and the environment come from outside. Never throws. */
+    /** Returns the map {@code allocator} of the schema, read below a root of the file system. Never throws. */
     static Map<String, Object> read(Path root, Map<String, String> env) {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("name", name(root.resolve("proc/self/maps")));

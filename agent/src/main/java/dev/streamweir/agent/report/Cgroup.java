@@ -13,13 +13,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The memory cgroup of this process, as it was when it was read. All amounts are bytes; what could not be read is 0. Sources: the kernel's
+ * The memory cgroup of this process at the time of reading. All amounts are bytes; an unreadable one is 0. Sources: the kernel's
  * Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst, proc_pid_mountinfo(5), cgroups(7).
  */
 public final class Cgroup {
     /**
-     * An amount from here on means "no limit". In version 1 the largest is LONG_MAX rounded down to whole pages, which is
-     * 9223372036854771712 with pages of 4 KiB and less with larger ones.
+     * The smallest amount that means "no limit". Version 1 uses LONG_MAX rounded down to whole pages: 9223372036854771712 with pages of 4 KiB,
+     * and less with larger pages.
      */
     private static final long UNLIMITED = 1L << 62;
 
@@ -41,7 +41,7 @@ public final class Cgroup {
         return read(Path.of("/"));
     }
 
-    /** Reads as if {@code root} were the root of the file system. Never throws. */
+    /** Reads the cgroup below a root of the file system. Never throws. */
     public static Cgroup read(Path root) {
         try {
             String memory = null;
@@ -54,7 +54,7 @@ public final class Cgroup {
                     unified = parts[2];
                 }
             }
-            // A hierarchy of version 1 takes the controller away from the unified one.
+            // The memory controller is in one hierarchy only: with one of version 1, the unified hierarchy has no memory files.
             List<Path> found = memory == null ? List.of() : find(root, memory, 1);
             int version = found.isEmpty() ? 2 : 1;
             if (found.isEmpty() && unified != null) {
@@ -66,47 +66,47 @@ public final class Cgroup {
         }
     }
 
-    /** 1 or 2; 0: none was found. */
+    /** Returns 1 or 2; 0 without a memory cgroup. */
     public int version() {
         return version;
     }
 
-    /** The smallest limit of the cgroup and of those above it that can be seen; 0: none. */
+    /** Returns the smallest limit of the cgroup and its visible ancestors; 0 without a limit. */
     public long limit() {
         return limit;
     }
 
-    /** All that counts against the limit, page cache included. */
+    /** Returns the memory that counts against the limit, page cache included. */
     public long usage() {
         return usage;
     }
 
-    /** The part of the usage that has no file behind it. */
+    /** Returns the part of the usage without a file behind it. */
     public long anon() {
         return anon;
     }
 
-    /** The part of the usage that has a file behind it, files in memory included. */
+    /** Returns the part of the usage with a file behind it, files in memory included. */
     public long file() {
         return file;
     }
 
-    /** The kernel's part of the usage. */
+    /** Returns the kernel's part of the usage. */
     public long kernel() {
         return kernel;
     }
 
-    /** The largest usage so far. */
+    /** Returns the largest usage so far. */
     public long peak() {
         return peak;
     }
 
-    /** The number of processes that the kernel killed for want of memory. */
+    /** Returns the number of processes that the kernel has OOM-killed. */
     public long oomKills() {
         return oomKills;
     }
 
-    /** ReportedCgroup of the schema. */
+    /** Returns the map {@code cgroup} of the schema. */
     Map<String, Object> toMap() {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("version", version);
@@ -120,7 +120,7 @@ public final class Cgroup {
         return map;
     }
 
-    /** The folders of the cgroup and of those above it, its own first; empty if there are none. */
+    /** Returns the folders of the cgroup and its ancestors, its own first; empty if there are none. */
     private static List<Path> find(Path root, String path, int version) throws IOException {
         for (String line : lines(root.resolve("proc/self/mountinfo"))) {
             int dash = line.indexOf(" - ");
@@ -129,8 +129,8 @@ public final class Cgroup {
             if (dash < 0 || mount.length < 5 || type.length < 3) {
                 continue;
             }
-            boolean right = version == 2 ? type[0].equals("cgroup2") : type[0].equals("cgroup") && has(type[2], "memory");
-            if (!right) {
+            boolean matches = version == 2 ? type[0].equals("cgroup2") : type[0].equals("cgroup") && has(type[2], "memory");
+            if (!matches) {
                 continue;
             }
             Path top = root.resolve(unescape(mount[4]).substring(1));
@@ -143,9 +143,9 @@ public final class Cgroup {
     }
 
     /**
-     * The folder of the cgroup below the mount point {@code top}, where {@code mounted} is the cgroup that is mounted there. A container
-     * without a cgroup namespace sees the host's path of its cgroup, but its own cgroup (or one above) at the mount point; inside of a
-     * namespace the path can begin with "/..". So what leads is taken off until the rest is there.
+     * Returns the folder of the cgroup below the mount point {@code top}, where the cgroup {@code mounted} is mounted. A container without a cgroup
+     * namespace sees the host's path of its cgroup, but has its own cgroup (or an ancestor) at the mount point; in a namespace the path can begin
+     * with "/..". Therefore leading elements are removed until the rest exists.
      */
     private static Path own(Path top, String mounted, String path, int version) {
         String rest = path;
@@ -167,12 +167,12 @@ public final class Cgroup {
         return version == 1 ? "memory.usage_in_bytes" : "memory.current";
     }
 
-    /** The folders from {@code own} up to {@code top}; none where nothing is accounted. The root of version 2 has no files of its own. */
+    /** Returns the folders with accounting from {@code own} up to {@code top}. The root of version 2 has no files of its own. */
     private static List<Path> climb(Path top, Path own) {
         List<Path> folders = new ArrayList<>();
-        for (Path p = own; p != null && p.startsWith(top); p = p.getParent()) {
-            if (Files.exists(p.resolve("memory.stat"))) {
-                folders.add(p);
+        for (Path folder = own; folder != null && folder.startsWith(top); folder = folder.getParent()) {
+            if (Files.exists(folder.resolve("memory.stat"))) {
+                folders.add(folder);
             }
         }
         return folders;
@@ -182,7 +182,7 @@ public final class Cgroup {
         Path own = folders.get(0);
         Map<String, Long> stat = keyed(own.resolve("memory.stat"));
         if (version == 1) {
-            // hierarchical_memory_limit counts the cgroups above that cannot be seen from here as well.
+            // hierarchical_memory_limit includes the ancestors that are not visible here.
             lower(stat.getOrDefault("hierarchical_memory_limit", 0L));
             anon = stat.getOrDefault("total_rss", 0L);
             file = stat.getOrDefault("total_cache", 0L);
@@ -192,19 +192,19 @@ public final class Cgroup {
         } else {
             anon = stat.getOrDefault("anon", 0L);
             file = stat.getOrDefault("file", 0L);
-            kernel = stat.containsKey("kernel") ? stat.get("kernel") : parts(stat);
+            kernel = stat.containsKey("kernel") ? stat.get("kernel") : sumOfParts(stat);
             peak = amount(own.resolve("memory.peak"));
             oomKills = keyed(own.resolve("memory.events")).getOrDefault("oom_kill", 0L);
         }
         usage = amount(own.resolve(usageFile(version)));
-        for (Path p : folders) {
-            lower(amount(p.resolve(version == 1 ? "memory.limit_in_bytes" : "memory.max")));
+        for (Path folder : folders) {
+            lower(amount(folder.resolve(version == 1 ? "memory.limit_in_bytes" : "memory.max")));
         }
         return this;
     }
 
-    /** The kernel's memory before Linux 5.18, which has no sum of it. */
-    private static long parts(Map<String, Long> stat) {
+    /** Returns the kernel's memory on Linux before 5.18, which does not report the sum. */
+    private static long sumOfParts(Map<String, Long> stat) {
         long sum = 0;
         for (String name : new String[] {"kernel_stack", "pagetables", "percpu", "vmalloc", "slab"}) {
             sum += stat.getOrDefault(name, 0L);
@@ -212,13 +212,14 @@ public final class Cgroup {
         return sum;
     }
 
-    private void lower(long to) {
-        if (to > 0 && to < UNLIMITED && (limit == 0 || to < limit)) {
-            limit = to;
+    private void lower(long candidate) {
+        boolean isLimit = candidate > 0 && candidate < UNLIMITED;
+        if (isLimit && (limit == 0 || candidate < limit)) {
+            limit = candidate;
         }
     }
 
-    /** The number in a file; 0 for "max", and where there is none. */
+    /** Returns the number in a file; 0 for "max" and without a number. */
     private static long amount(Path file) {
         try {
             return number(Files.readString(file, StandardCharsets.ISO_8859_1).trim());
@@ -227,7 +228,7 @@ public final class Cgroup {
         }
     }
 
-    /** The numbers of a file of lines of a name and a number. */
+    /** Returns the numbers of a file with a name and a number on each line. */
     private static Map<String, Long> keyed(Path file) {
         Map<String, Long> numbers = new LinkedHashMap<>();
         try {
@@ -238,7 +239,7 @@ public final class Cgroup {
                 }
             }
         } catch (IOException | RuntimeException e) {
-            return numbers; // what was read so far
+            return numbers; // those read so far
         }
         return numbers;
     }
@@ -247,7 +248,7 @@ public final class Cgroup {
         try {
             return Math.max(0, Long.parseLong(text));
         } catch (NumberFormatException e) {
-            return 0; // "max", or more than a long holds, which is no limit either
+            return 0; // "max", or a number beyond the range of a long, which is no limit either
         }
     }
 
@@ -259,7 +260,7 @@ public final class Cgroup {
         return ("," + list + ",").contains("," + word + ",");
     }
 
-    /** Space, tab, newline and backslash stand as \040, \011, \012 and \134 in mountinfo. */
+    /** Replaces the escapes of mountinfo: \040, \011, \012 and \134 for space, tab, newline and backslash. */
     private static String unescape(String text) {
         return text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\");
     }

@@ -8,8 +8,8 @@ import java.util.Map;
 
 /** Writes trees of maps, iterables, strings, numbers and booleans as JSON (RFC 8259). Anything else is written as null. */
 final class Json {
-    /** No report is deeper than 8; a tree that holds itself ends here. */
-    private static final int DEPTH = 32;
+    /** The largest depth. No report is deeper than 8; a tree that contains itself ends here. */
+    private static final int MAX_DEPTH = 32;
 
     private static final String HEX = "0123456789abcdef";
 
@@ -17,7 +17,7 @@ final class Json {
 
     private Json() {}
 
-    /** The tree in UTF-8. */
+    /** Returns the tree in UTF-8. */
     static byte[] bytes(Object tree) {
         Json json = new Json();
         json.value(tree, 0);
@@ -27,20 +27,20 @@ final class Json {
     private void value(Object value, int depth) {
         if (value instanceof String) {
             string((String) value);
-        } else if (value instanceof Map && depth < DEPTH) {
+        } else if (value instanceof Map && depth < MAX_DEPTH) {
             object((Map<?, ?>) value, depth + 1);
-        } else if (value instanceof Iterable && depth < DEPTH) {
+        } else if (value instanceof Iterable && depth < MAX_DEPTH) {
             array((Iterable<?>) value, depth + 1);
-        } else if (value instanceof Boolean || value instanceof Number && finite((Number) value)) {
+        } else if (value instanceof Boolean || (value instanceof Number && isFinite((Number) value))) {
             out.append(value);
         } else {
             out.append("null");
         }
     }
 
-    /** JSON has no word for the others. */
-    private static boolean finite(Number n) {
-        return n instanceof Long || n instanceof Integer || Double.isFinite(n.doubleValue());
+    /** Reports whether a number is finite. JSON cannot express the others. */
+    private static boolean isFinite(Number number) {
+        return number instanceof Long || number instanceof Integer || Double.isFinite(number.doubleValue());
     }
 
     private void object(Map<?, ?> map, int depth) {
@@ -65,18 +65,19 @@ final class Json {
         out.append(before == '[' ? "[]" : "]");
     }
 
-    private void string(String s) {
+    private void string(String text) {
         out.append('"');
-        for (int i = 0; i < s.length(); i++) {
-            char c = s.charAt(i);
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
             if (c == '"' || c == '\\') {
                 out.append('\\').append(c);
             } else if (c < ' ' || c == 0x7f) {
                 out.append("\\u00").append(HEX.charAt(c >> 4)).append(HEX.charAt(c & 15));
-            } else if (Character.isHighSurrogate(c) && i + 1 < s.length() && Character.isLowSurrogate(s.charAt(i + 1))) {
-                out.append(c).append(s.charAt(++i));
+            } else if (Character.isHighSurrogate(c) && i + 1 < text.length() && Character.isLowSurrogate(text.charAt(i + 1))) {
+                i++;
+                out.append(c).append(text.charAt(i));
             } else {
-                out.append(Character.isSurrogate(c) ? '\ufffd' : c); // one without its other half has no UTF-8
+                out.append(Character.isSurrogate(c) ? '\ufffd' : c); // a surrogate without its pair has no UTF-8
             }
         }
         out.append('"');

@@ -21,14 +21,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-/** The virtual machine's own figures. Works without the modules java.management and jdk.management, and then tells less. */
+/** The figures of the JVM. Without the modules java.management and jdk.management some are missing. */
 public final class Jvm {
-    /** More flags, or longer ones, than anybody writes by hand. */
-    private static final int FLAGS = 64;
+    /** The largest number of reported flags, beyond any command line written by hand. */
+    private static final int MAX_FLAGS = 64;
+    /** The longest reported flag, in characters. */
+    private static final int MAX_FLAG_LENGTH = 256;
 
-    private static final int FLAG_LENGTH = 256;
-
-    /** The memory flags that are told: what the planner reads, and what explains a figure that it does not expect. */
+    /** The reported memory flags: those that the planner reads, and those that explain unexpected figures. */
     private static final String[] FLAG_PREFIXES = {"-Xmx", "-Xms", "-Xmn", "-Xss", "-Djdk.nio.maxCachedBufferSize="};
 
     private static final Set<String> OPTIONS = Set.of(("MaxHeapSize InitialHeapSize SoftMaxHeapSize MinHeapSize NewSize MaxNewSize NewRatio MaxRAM"
@@ -41,7 +41,7 @@ public final class Jvm {
 
     private Jvm() {}
 
-    /** ReportedJVM of the schema. Never throws. */
+    /** Returns the map {@code jvm} of the schema. Never throws. */
     static Map<String, Object> read(Source source) {
         Map<String, Object> map = new LinkedHashMap<>();
         Runtime runtime = Runtime.getRuntime();
@@ -53,18 +53,18 @@ public final class Jvm {
         map.put("heapUsed", runtime.totalMemory() - runtime.freeMemory());
         map.put("flags", List.of());
         try {
-            manage(map);
+            addManaged(map);
         } catch (LinkageError e) {
-            source.finding("NoManagement", "The JVM has no module java.management, so the report says little of its memory; "
-                + "add the module to the runtime image, or set what is not measured in the StreamApp.");
+            source.finding("NoManagement", "the JVM has no module java.management, so the report lacks most of its memory figures; "
+                + "add the module to the runtime image, or set the missing values in the StreamApp");
         } catch (RuntimeException e) {
-            return map; // what was read so far
+            return map; // the figures read so far
         }
         return map;
     }
 
-    /** What takes java.management. */
-    private static void manage(Map<String, Object> map) {
+    /** Adds the figures that require java.management. */
+    private static void addManaged(Map<String, Object> map) {
         List<String> collectors = new ArrayList<>();
         for (GarbageCollectorMXBean gc : ManagementFactory.getGarbageCollectorMXBeans()) {
             collectors.add(gc.getName());
@@ -88,8 +88,8 @@ public final class Jvm {
     }
 
     /**
-     * The heap that the JVM may use, in bytes. Runtime.maxMemory leaves a survivor space out with the serial and the parallel collector; it
-     * has to do where the module jdk.management is missing, or the JVM is not HotSpot. Never throws.
+     * Returns the largest heap, in bytes. Runtime.maxMemory omits a survivor space with the serial and the parallel collector; it is the fallback
+     * without the module jdk.management and on other JVMs than HotSpot. Never throws.
      */
     public static long maxHeap() {
         try {
@@ -100,7 +100,7 @@ public final class Jvm {
         }
     }
 
-    /** The memory of the machine in bytes: MemTotal of proc_meminfo(5). The heap where it cannot be read. Never throws. */
+    /** Returns the memory of the machine in bytes: MemTotal of proc_meminfo(5), or the largest heap if it is unreadable. Never throws. */
     public static long machineMemory() {
         try {
             for (String line : Files.readAllLines(Path.of("/proc/meminfo"), StandardCharsets.ISO_8859_1)) {
@@ -114,16 +114,16 @@ public final class Jvm {
         return maxHeap();
     }
 
-    /** Takes a look at the heap, so that the figures of collections between two reports are seen. Never throws. */
+    /** Observes the heap, so that collections between two reports count. Never throws. */
     static void observe() {
         try {
             LIVE.observe(ManagementFactory.getMemoryPoolMXBeans());
         } catch (LinkageError | RuntimeException e) {
-            return; // the report says that there is nothing
+            return; // the report omits the figure
         }
     }
 
-    /** What is committed of the pools whose names begin so. "Compressed Class Space" is a part of "Metaspace", and is not counted twice. */
+    /** Returns the committed memory of the pools with these name prefixes. "Metaspace" includes "Compressed Class Space". */
     private static long committed(List<MemoryPoolMXBean> pools, String... names) {
         long sum = 0;
         for (MemoryPoolMXBean pool : pools) {
@@ -137,18 +137,18 @@ public final class Jvm {
         return sum;
     }
 
-    /** Those of an allow-list, in the order in which the JVM reads them. */
+    /** Returns the arguments on the allow-list, in the order of the command line. */
     static List<String> flags(List<String> arguments) {
         List<String> flags = new ArrayList<>();
         for (String argument : arguments) {
-            if (flags.size() < FLAGS && argument.length() <= FLAG_LENGTH && told(argument)) {
+            if (flags.size() < MAX_FLAGS && argument.length() <= MAX_FLAG_LENGTH && isReported(argument)) {
                 flags.add(argument);
             }
         }
         return flags;
     }
 
-    private static boolean told(String argument) {
+    private static boolean isReported(String argument) {
         if (argument.startsWith("-XX:")) {
             int from = argument.startsWith("+", 4) || argument.startsWith("-", 4) ? 5 : 4;
             int to = argument.indexOf('=');

@@ -3,48 +3,48 @@
 
 package dev.streamweir.agent.report;
 
-/** What a request for the report asks. */
+/** The parameters of a request for the report. */
 final class Query {
-    /** No sequence: it begins with a time, and is never negative. */
+    /** No sequence number: a real one starts with a time and is never negative. */
     private static final long NONE = -1;
 
-    /** What was asked can be understood. */
+    /** Whether all known parameters are valid. */
     final boolean valid;
-    /** The sequence that the client knows. */
+    /** The sequence number of the client's last report. */
     final long after;
-    /** Milliseconds that it will wait for another. */
+    /** The time to wait for another report, in milliseconds. */
     final long wait;
 
-    /** Reads {@code after=SEQ&wait=25s}, each of which may be missing. Other parameters are for later agents. */
+    /** Parses {@code after=SEQ&wait=25s}, both optional. Other parameters are ignored: a newer operator may send them. */
     Query(String query) {
         long seq = NONE;
         long millis = 0;
-        boolean understood = true;
+        boolean allValid = true;
         try {
             for (String parameter : query == null ? new String[0] : query.split("&")) {
                 if (parameter.startsWith("after=")) {
                     seq = Long.parseLong(parameter.substring("after=".length()));
-                    understood &= seq >= 0;
+                    allValid &= seq >= 0;
                 } else if (parameter.startsWith("wait=")) {
                     millis = millis(parameter.substring("wait=".length()));
-                    understood &= millis >= 0;
+                    allValid &= millis >= 0;
                 }
             }
         } catch (NumberFormatException e) {
-            understood = false;
+            allValid = false;
         }
-        valid = understood;
+        valid = allValid;
         after = seq;
         wait = millis;
     }
 
-    /** A time such as 25s or 250ms; a day stands for all that is longer. */
+    /** Parses a time such as 25s or 250ms. The result is at most 86,400 of the unit, so that it cannot overflow. */
     private static long millis(String text) {
-        boolean small = text.endsWith("ms");
+        boolean inMillis = text.endsWith("ms");
         if (!text.endsWith("s")) {
             throw new NumberFormatException();
         }
-        long number = Long.parseLong(text.substring(0, text.length() - (small ? 2 : 1)));
-        return Math.min(number, 86_400) * (small ? 1 : 1_000);
+        long number = Long.parseLong(text.substring(0, text.length() - (inMillis ? 2 : 1)));
+        return Math.min(number, 86_400) * (inMillis ? 1 : 1_000);
     }
 }

@@ -3,6 +3,7 @@
 
 package dev.streamweir.agent.report;
 
+import dev.streamweir.agent.Messages;
 import java.nio.file.FileStore;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -13,27 +14,30 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/** Puts the report together. Its schema is documented in one place, the type Report of the Go package assignment. */
+/** Assembles the report. Its schema is documented once: type Report of the Go package agent/report. */
 final class Report {
-    /** Version of the schema. */
+    /** The version of the schema. */
     private static final int SCHEMA = 1;
 
-    /** The operator reads no more. */
+    /** The largest report that the operator reads, in bytes. */
     static final int LARGEST = 256 * 1024;
 
-    /** As the schema says. */
+    /** The limit of the schema. */
     private static final int FINDINGS = 50;
 
-    /** Characters: more than any sentence of the agent has, less than the texts of some exceptions. */
-    private static final int MESSAGE = 1000;
+    /** The longest message, in characters: longer than any sentence of the agent, shorter than the texts of some exceptions. */
+    private static final int MESSAGE_LENGTH = 1000;
 
-    /** They take about 40 bytes each, so these an eighth of the report. */
+    /** The largest number of own caches. Each takes about 40 bytes, so all take an eighth of the report. */
     private static final int OWN_CACHES = 800;
 
-    /** What is told of a client besides settings and state directory, which are made here. Nothing else of it gets into a report. */
-    private static final String[] CLIENT = {
+    /** The fields of a client that are copied from the source. This class adds settings and state directory; nothing else gets into a report. */
+    private static final String[] CLIENT_FIELDS = {
         "applicationID", "clientID", "version", "state", "topology", "threads", "globalStores", "brokers", "records",
     };
+
+    /** The parts that are omitted, in the order in which they cost the operator the least. */
+    private static final String[] OMITTED = {"topologies", "stores", "tasks", "clients"};
 
     private final Source source;
     private final long started;
@@ -44,15 +48,15 @@ final class Report {
         this.started = started;
     }
 
-    /** The report in JSON, at most {@link #LARGEST} bytes. */
+    /** Returns the report in JSON, at most {@link #LARGEST} bytes. */
     byte[] bytes() {
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("schema", SCHEMA);
         report.put("agent", source.version());
-        report.put("seq", source.seq()); // first: a change while the rest is read makes another report
+        report.put("seq", source.sequence()); // first, so that a change during the rest leads to another report
         report.put("podUID", source.podUid());
         report.put("started", started);
-        report.put("bounded", source.bounded());
+        report.put("bounded", source.bounded().wireName);
         report.put("plan", part("plan", source::plan, Map.of()));
         report.put("rocksdb", part("rocksdb", this::rocksdb, Map.of()));
         List<Map<String, Object>> clients = part("clients", this::clients, new ArrayList<>());
@@ -64,13 +68,13 @@ final class Report {
         return fit(report, clients);
     }
 
-    /** One part of the report. Where it fails, it alone is missing. */
+    /** Returns one part of the report, or {@code otherwise} if reading it fails. */
     private <T> T part(String name, Supplier<T> read, T otherwise) {
         try {
             T value = read.get();
             return value == null ? otherwise : value;
         } catch (Throwable e) {
-            source.finding("ReportIncomplete", "The report has no part " + name + ": " + e + ".");
+            source.finding("ReportIncomplete", "part " + name + " of the report could not be read: " + e);
             return otherwise;
         }
     }
@@ -80,22 +84,22 @@ final class Report {
         Set<FileStore> seen = new HashSet<>();
         for (Map<String, Object> from : source.clients()) {
             Map<String, Object> client = new LinkedHashMap<>();
-            for (String name : CLIENT) {
+            for (String name : CLIENT_FIELDS) {
                 client.put(name, from.get(name));
             }
-            Object originals = from.get("originals");
+            Object originals = from.get(Messages.ORIGINALS);
             Map<?, ?> settings = originals instanceof Map ? (Map<?, ?>) originals : Map.of();
             client.put("settings", Settings.of(settings, source.injected(settings)));
             client.put("stateDir", StateDir.read(stateDir(settings, from), seen));
-            if (from.containsKey("truncated")) {
-                truncated("tasks or stores");
+            if (from.containsKey(Messages.TRUNCATED)) {
+                reportTruncated("tasks or stores");
             }
             list.add(client);
         }
         return list;
     }
 
-    /** state.dir/application.id; state.dir is java.io.tmpdir/kafka-streams by default (StreamsConfig since 2.8.1). */
+    /** Returns state.dir/application.id. The default of state.dir is java.io.tmpdir/kafka-streams (StreamsConfig since 2.8.1). */
     private static String stateDir(Map<?, ?> settings, Map<String, Object> client) {
         Object dir = settings.get("state.dir");
         return (dir == null ? System.getProperty("java.io.tmpdir") + "/kafka-streams" : dir) + "/" + client.get("applicationID");
@@ -107,47 +111,46 @@ final class Report {
             if (list.size() < FINDINGS) {
                 Map<String, Object> finding = new LinkedHashMap<>(from);
                 String message = String.valueOf(from.get("message"));
-                finding.put("message", message.substring(0, Math.min(message.length(), MESSAGE)));
+                finding.put("message", message.substring(0, Math.min(message.length(), MESSAGE_LENGTH)));
                 list.add(finding);
             }
         }
         return list;
     }
 
-    /** Of the caches that the application keeps itself no more than there is room for. */
+    /** Returns the RocksDB figures with at most {@link #OWN_CACHES} caches of the application. */
     private Map<String, Object> rocksdb() {
         Map<String, Object> map = new LinkedHashMap<>(source.rocksdb());
-        Object caches = map.get("ownCaches");
+        Object caches = map.get(Messages.OWN_CACHES);
         if (caches instanceof List && ((List<?>) caches).size() > OWN_CACHES) {
-            map.put("ownCaches", ((List<?>) caches).subList(0, OWN_CACHES));
-            truncated("caches");
+            map.put(Messages.OWN_CACHES, ((List<?>) caches).subList(0, OWN_CACHES));
+            reportTruncated("caches");
         }
         return map;
     }
 
-    private void truncated(String what) {
-        source.finding("ReportTruncated", "The report has no room for all " + what + " of this process. The operator takes them from the Kafka "
-            + "group and the StreamApp, if these say so; fewer clients or tasks in one process help.");
+    private void reportTruncated(String omitted) {
+        source.finding("ReportTruncated", "the report is too small for all " + omitted + " of this process; the operator uses the Kafka group and "
+            + "the StreamApp instead if they have them; run fewer clients or tasks in one process");
     }
 
-    /** Leaves out what costs the operator least until the rest fits: topologies, then stores, then tasks, then whole clients. */
+    /** Returns the report, reduced until it fits: without topologies, then without stores, then without tasks, then without whole clients. */
     private byte[] fit(Map<String, Object> report, List<Map<String, Object>> clients) {
         byte[] bytes = Json.bytes(report);
-        String[] what = {"topologies", "stores", "tasks", "clients"};
-        for (int step = 0; step < what.length && bytes.length > LARGEST; step++) {
-            truncated(what[step]);
+        for (int step = 0; step < OMITTED.length && bytes.length > LARGEST; step++) {
+            reportTruncated(OMITTED[step]);
             report.put("findings", findings());
             int size = Json.bytes(report).length;
-            for (int c = clients.size(); c-- > 0 && size > LARGEST;) {
-                size -= Json.bytes(clients.get(c)).length;
-                size += reduce(clients, c, step);
+            for (int i = clients.size() - 1; i >= 0 && size > LARGEST; i--) {
+                size -= Json.bytes(clients.get(i)).length;
+                size += reduce(clients, i, step);
             }
             bytes = Json.bytes(report);
         }
         return bytes;
     }
 
-    /** Takes one step with one client, and gives the size that is left of it. */
+    /** Applies one step to one client, and returns its remaining size. */
     private static int reduce(List<Map<String, Object>> clients, int index, int step) {
         Map<String, Object> client = clients.get(index);
         if (step == 0) {
@@ -164,21 +167,21 @@ final class Report {
         return Json.bytes(client).length;
     }
 
-    /** The threads without the stores of their tasks, or without tasks. */
+    /** Returns the threads without the stores of their tasks, or without tasks. */
     private static List<Object> trimmed(Object threads, boolean keepTasks) {
         List<Object> list = new ArrayList<>();
         for (Object thread : threads instanceof List ? (List<?>) threads : List.of()) {
             List<Object> tasks = new ArrayList<>();
-            Object old = ((Map<?, ?>) thread).get("tasks");
-            for (Object task : keepTasks && old instanceof List ? (List<?>) old : List.of()) {
-                tasks.add(copy((Map<?, ?>) task, "stores", List.of()));
+            Object all = ((Map<?, ?>) thread).get("tasks");
+            for (Object task : keepTasks && all instanceof List ? (List<?>) all : List.of()) {
+                tasks.add(copyWith((Map<?, ?>) task, "stores", List.of()));
             }
-            list.add(copy((Map<?, ?>) thread, "tasks", tasks));
+            list.add(copyWith((Map<?, ?>) thread, "tasks", tasks));
         }
         return list;
     }
 
-    private static Map<Object, Object> copy(Map<?, ?> map, String name, Object value) {
+    private static Map<Object, Object> copyWith(Map<?, ?> map, String name, Object value) {
         Map<Object, Object> copy = new LinkedHashMap<>(map);
         copy.put(name, value);
         return copy;

@@ -15,29 +15,29 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Serves the report over HTTP. Whatever fails here, the application runs on. */
+/** Serves the report over HTTP. No failure here affects the application. */
 public final class ReportServer {
     private static final String PATH = "/v1/report";
 
-    /** Requests that may wait at once. The operator waits with one; more are for its second replica, a restart of it, and people. */
+    /** The largest number of waiting requests. The operator has one; the others are for its second replica, its restarts, and people. */
     private static final int WAITING = 8;
 
-    /** All requests that are worked on at once, each by a thread. The server closes the connections of more. */
+    /** The largest number of requests in progress, each on its own thread. The server closes the connections of further ones. */
     private static final int THREADS = WAITING + 8;
 
-    /** Connections that may stand in line. */
+    /** The largest number of connections in the queue. */
     private static final int BACKLOG = 32;
 
-    /** The longest wait that is granted, in milliseconds. */
-    private static final long LONGEST = 60_000;
+    /** The longest wait, in milliseconds. */
+    private static final long LONGEST_WAIT = 60_000;
 
-    /** While somebody waits, what nobody announces is looked for so often, in milliseconds. */
-    private static final long LOOK = 1_000;
+    /** The interval of the checks for changes without an event while a request waits, in milliseconds. */
+    private static final long CHECK_INTERVAL = 1_000;
 
     private final Source source;
     private final Report report;
     private final Semaphore waiting = new Semaphore(WAITING);
-    private final AtomicLong looked = new AtomicLong(System.nanoTime() - TimeUnit.MILLISECONDS.toNanos(LOOK));
+    private final AtomicLong lastCheck = new AtomicLong(System.nanoTime() - TimeUnit.MILLISECONDS.toNanos(CHECK_INTERVAL));
     private final HttpServer server;
 
     private ReportServer(int port, Source source) throws IOException {
@@ -45,37 +45,38 @@ public final class ReportServer {
         report = new Report(source, Started.millis());
         server = HttpServer.create(new InetSocketAddress(port), BACKLOG);
         server.createContext("/", this::handle);
-        // A new thread only where none is idle: one request at a time needs one.
+        // A new thread starts only if none is idle, so one request at a time uses one thread.
         server.setExecutor(new ThreadPoolExecutor(0, THREADS, 10, TimeUnit.SECONDS, new SynchronousQueue<>(),
             work -> daemon("streamweir-report", work)));
     }
 
     /**
-     * Starts to serve all addresses of this host at a port, 0 for any that is free, on daemon threads. Gives the port; 0 if it could not
-     * be started, and a finding says why. Never throws.
+     * Starts serving a port (0: any free one) at all addresses of this host, on daemon threads. Returns the port. If the start fails, it adds a
+     * finding and returns 0. Never throws.
      */
     public static int start(int port, Source source) {
         try {
-            ReportServer made = new ReportServer(port, source);
-            // The server's own thread becomes a daemon if the one that starts it is.
-            Thread starter = daemon("streamweir-report-start", made.server::start);
+            HttpServer server = new ReportServer(port, source).server;
+            // The server's own thread inherits the daemon status of the thread that starts it.
+            Thread starter = daemon("streamweir-report-start", server::start);
             starter.start();
             starter.join();
-            return made.server.getAddress().getPort();
+            return server.getAddress().getPort();
         } catch (BindException e) {
-            source.finding("PortTaken", "Port " + port + " is taken by another process or library of the pod, so there is no report; let the application "
-                + "listen at another port, and in a pod with the host's network let nothing else on the node.");
+            source.finding("PortTaken", "port " + port + " is in use by another process or library of the pod, so the report is not available; let "
+                + "the application use another port; in a pod with the host's network, keep the port free on the node");
         } catch (LinkageError e) {
-            source.finding("NoHttpServer", "The JVM has no module jdk.httpserver, so there is no report; add the module to the runtime image.");
+            source.finding("NoHttpServer", "the JVM has no module jdk.httpserver, so the report is not available; "
+                + "add the module to the runtime image");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (Throwable e) {
-            source.finding("NoReport", "The report cannot be served at port " + port + ": " + e + ".");
+            source.finding("NoReport", "the report cannot be served at port " + port + ": " + e);
         }
         return 0;
     }
 
-    /** A thread that neither keeps the JVM alive nor holds on to the application's class loader. */
+    /** Returns a thread that keeps neither the JVM alive nor the application's class loader in memory. */
     private static Thread daemon(String name, Runnable work) {
         Thread thread = new Thread(null, work, name, 0, false);
         thread.setDaemon(true);
@@ -85,15 +86,15 @@ public final class ReportServer {
 
     private void handle(HttpExchange exchange) {
         try {
-            answer(exchange);
+            respond(exchange);
         } catch (Throwable e) {
-            return; // the client has gone, or there is no memory: the next request may do better
+            return; // the client has disconnected, or memory is exhausted: the next request may succeed
         } finally {
             exchange.close();
         }
     }
 
-    private void answer(HttpExchange exchange) throws IOException, InterruptedException {
+    private void respond(HttpExchange exchange) throws IOException, InterruptedException {
         if (!exchange.getRequestURI().getPath().equals(PATH)) {
             exchange.sendResponseHeaders(404, -1);
         } else if (!exchange.getRequestMethod().equals("GET")) {
@@ -105,22 +106,22 @@ public final class ReportServer {
     }
 
     private void get(HttpExchange exchange, Query query) throws IOException, InterruptedException {
-        look();
-        if (query.valid && query.after == source.seq() && query.wait > 0) {
+        checkForChanges();
+        if (query.valid && query.after == source.sequence() && query.wait > 0) {
             if (!waiting.tryAcquire()) {
                 exchange.getResponseHeaders().set("Retry-After", "5");
                 exchange.sendResponseHeaders(503, -1);
                 return;
             }
             try {
-                await(query.after, Math.min(query.wait, LONGEST));
+                await(query.after, Math.min(query.wait, LONGEST_WAIT));
             } finally {
                 waiting.release();
             }
         }
         if (!query.valid) {
             exchange.sendResponseHeaders(400, -1);
-        } else if (query.after == source.seq()) {
+        } else if (query.after == source.sequence()) {
             exchange.sendResponseHeaders(204, -1);
         } else {
             byte[] bytes = report.bytes();
@@ -134,26 +135,26 @@ public final class ReportServer {
 
     private void await(long after, long millis) throws InterruptedException {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
-        while (source.seq() == after) {
+        while (source.sequence() == after) {
             long left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
             if (left <= 0) {
                 return;
             }
-            source.awaitChange(after, Math.min(left, LOOK));
-            look();
+            source.awaitChange(after, Math.min(left, CHECK_INTERVAL));
+            checkForChanges();
         }
     }
 
-    /** Looks for changes, if nobody has for a while. */
-    private void look() {
-        long last = looked.get();
+    /** Checks for changes unless the last check is more recent than the interval. */
+    private void checkForChanges() {
+        long last = lastCheck.get();
         long now = System.nanoTime();
-        if (now - last >= TimeUnit.MILLISECONDS.toNanos(LOOK) && looked.compareAndSet(last, now)) {
+        if (now - last >= TimeUnit.MILLISECONDS.toNanos(CHECK_INTERVAL) && lastCheck.compareAndSet(last, now)) {
             try {
                 Jvm.observe();
-                source.look();
+                source.checkForChanges();
             } catch (Throwable e) {
-                source.finding("ReportIncomplete", "The agent could not look for changes: " + e + ".");
+                source.finding("ReportIncomplete", "the check for changes failed: " + e);
             }
         }
     }

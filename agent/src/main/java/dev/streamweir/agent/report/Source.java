@@ -8,51 +8,51 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What the core of the agent tells the report. Maps have the names of the report's schema (package assignment, Report) as keys, and
- * strings, numbers, booleans, maps and lists as values. Methods are called by several threads at once; what they return is never
- * changed afterwards. One that throws costs its own part of the report only.
+ * The agent's facts for the report. Maps have the field names of the report's schema (Go package agent/report) as keys, and strings, numbers,
+ * booleans, maps and lists as values. Several threads call the methods at the same time, and no result changes afterwards. A method that throws
+ * costs only its own part of the report.
  */
 public interface Source {
-    /** The agent's version. */
+    /** Returns the version of the agent. */
     String version();
 
-    /** The pod's UID, empty outside of a pod. */
+    /** Returns the UID of the pod; empty outside a pod. */
     String podUid();
 
-    /** Pending, InForce or Off. */
-    String bounded();
+    /** Returns whether RocksDB is bounded. */
+    Boundedness bounded();
 
-    /** onDisk, inForce, source. */
+    /** Returns the map {@code plan} of the schema: onDisk, active, source. */
     Map<String, Object> plan();
 
-    /** Everything of ReportedRocksDB. */
+    /** Returns the map {@code rocksdb} of the schema. */
     Map<String, Object> rocksdb();
 
     /**
-     * The KafkaStreams objects that are not closed, of all class loaders, as {@code inside.Clients.report()} gives them. That is the
-     * schema's ReportedClient without settings and stateDir, and instead of them {@code originals}, the application's settings as they
-     * are after the injection. These may hold secrets: {@link Settings} picks what is told.
+     * Returns the KafkaStreams objects of all class loaders that are not closed: see {@code inloader.Clients.report}. Each has the fields of the
+     * schema except settings and stateDir, and {@link dev.streamweir.agent.Messages#ORIGINALS}, the configs after the injection. These may
+     * contain secrets: {@link Settings} selects the reported ones.
      */
     List<Map<String, Object>> clients();
 
-    /** The keys of these originals that the agent injected. */
+    /** Returns the keys of the injected configs among the originals of a client. */
     Collection<String> injected(Map<?, ?> originals);
 
-    /** reason and message of each finding. */
+    /** Returns reason and message of each finding. */
     List<Map<String, Object>> findings();
 
-    /** Adds a finding, once for each reason and message. Changes the sequence if it was new. */
+    /** Adds a finding. A new one increments the sequence number; the same reason and message again has no effect. */
     void finding(String reason, String message);
 
-    /** The sequence, which grows with each change of tasks, stores, clients, plan or findings. */
-    long seq();
+    /** Returns the sequence number. It grows with each change of tasks, stores, clients, plan or findings. */
+    long sequence();
 
-    /** Waits until {@link #seq} is not this one any more, at most so long. */
-    void awaitChange(long seq, long millis) throws InterruptedException;
+    /** Waits until {@link #sequence} is no longer {@code known}, at most {@code millis} milliseconds. */
+    void awaitChange(long known, long millis) throws InterruptedException;
 
     /**
-     * Looks for changes that nobody announces: the plan on disk, stores that have opened, states of clients. Changes the sequence if
-     * there is one. Called each second while somebody waits.
+     * Checks for changes without an event: the plan on disk, opened stores, states of clients. A change increments the sequence number. Called
+     * every second while a request waits.
      */
-    void look();
+    void checkForChanges();
 }

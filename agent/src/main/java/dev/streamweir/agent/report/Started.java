@@ -6,11 +6,11 @@ package dev.streamweir.agent.report;
 import java.time.Instant;
 import java.util.Optional;
 
-/** When this process started. */
+/** The start time of this process. */
 final class Started {
     private Started() {}
 
-    /** Milliseconds since 1970, as the operating system tells it; the present where it does not. */
+    /** Returns milliseconds since 1970 from the operating system; the present time if it is unavailable. */
     static long millis() {
         try {
             Optional<Instant> start = ProcessHandle.current().info().startInstant();

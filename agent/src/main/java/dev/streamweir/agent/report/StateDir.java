@@ -11,13 +11,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** Where a client keeps its stores. */
+/** The state directory of a client. */
 final class StateDir {
     private StateDir() {}
 
     /**
-     * ReportedStateDir of the schema. {@code seen} are the file systems that other clients of the report have told of already; this one
-     * is added. Never throws.
+     * Returns the map {@code stateDir} of the schema. {@code seen} contains the file systems of earlier clients in the report; this one is added.
+     * Never throws.
      */
     static Map<String, Object> read(String stateDir, Set<FileStore> seen) {
         Map<String, Object> map = new LinkedHashMap<>();
@@ -25,7 +25,7 @@ final class StateDir {
         try {
             describe(Files.getFileStore(existing(Path.of(stateDir))), seen, map);
         } catch (IOException | RuntimeException e) {
-            return map; // not there, or not ours to see
+            return map; // it does not exist, or is not accessible
         }
         return map;
     }
@@ -34,19 +34,19 @@ final class StateDir {
         map.put("type", store.type());
         boolean first = seen.add(store);
         if (first && (store.type().equals("tmpfs") || store.type().equals("ramfs"))) {
-            // What the whole file system holds, and not the lengths of the files: RocksDB sets space aside for files that it has open
-            // (fallocate with FALLOC_FL_KEEP_SIZE), which tmpfs takes from memory at once. Measured with 28 stores of Kafka Streams 4.4:
-            // files of 0.6 MiB take 113 MiB, 4 MiB for each MANIFEST (manifest_preallocation_size).
+            // The use of the whole file system, not the lengths of the files: RocksDB reserves space for open files (fallocate with
+            // FALLOC_FL_KEEP_SIZE), and tmpfs allocates it in memory immediately. Measured with 28 stores of Kafka Streams 4.4: files of
+            // 0.6 MiB take 113 MiB, 4 MiB for each MANIFEST (manifest_preallocation_size).
             map.put("bytes", Math.max(0, store.getTotalSpace() - store.getUnallocatedSpace()));
         }
     }
 
-    /** The path or what there is of it: Kafka Streams makes the directory when it starts. */
+    /** Returns the deepest existing folder of a path: Kafka Streams creates the directory when it starts. */
     private static Path existing(Path path) {
-        Path p = path.toAbsolutePath().normalize();
-        while (p.getParent() != null && !Files.exists(p)) {
-            p = p.getParent();
+        Path folder = path.toAbsolutePath().normalize();
+        while (folder.getParent() != null && !Files.exists(folder)) {
+            folder = folder.getParent();
         }
-        return p;
+        return folder;
     }
 }

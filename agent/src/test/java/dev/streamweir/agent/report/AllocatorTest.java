@@ -18,32 +18,32 @@ class AllocatorTest {
     @TempDir Path root;
 
     @Test
-    void theCLibrarysOwn() throws IOException {
+    void findsTheAllocatorOfTheCLibrary() throws IOException {
         assertEquals("glibc", name("7f00-7f01 r--p 00000000 00:00 0\n" + GLIBC));
         assertEquals("glibc", name("7f00-7f01 r-xp 00000000 fd:00 1 /lib/libc-2.31.so\n"));
         assertEquals("musl", name("7f00-7f01 r-xp 00000000 fd:00 1 /lib/ld-musl-x86_64.so.1\n"));
     }
 
     @Test
-    void oneThatWasLoadedOverIt() throws IOException {
+    void findsAReplacement() throws IOException {
         assertEquals("jemalloc", name(GLIBC + "7f00-7f01 r-xp 00000000 fd:00 1 /usr/lib/libjemalloc.so.2\n"));
         assertEquals("tcmalloc", name("7f00-7f01 r-xp 00000000 fd:00 1 /usr/lib/libtcmalloc_minimal.so.4\n" + GLIBC));
         assertEquals("mimalloc", name("7f00-7f01 r-xp 00000000 fd:00 1 /usr/lib/libmimalloc.so.2.1\n" + GLIBC));
     }
 
     @Test
-    void notAFolderOfThatName() throws IOException {
+    void ignoresFolderNames() throws IOException {
         assertEquals("glibc", name(GLIBC + "7f00-7f01 r--p 00000000 fd:00 1 /opt/jemalloc/app.jar\n7f00-7f01 rw-p 00000000 00:00 0 [heap]\n"));
     }
 
     @Test
-    void unknown() throws IOException {
+    void isEmptyIfUnknown() throws IOException {
         assertEquals("", name("7f00-7f01 r-xp 00000000 fd:00 1 /lib/other.so\n"));
         assertEquals("", Allocator.read(root.resolve("nowhere"), Map.of()).get("name"));
     }
 
     @Test
-    void arenas() {
+    void readsTheNumberOfArenas() {
         assertEquals(0, arenas(Map.of()));
         assertEquals(2, arenas(Map.of("MALLOC_ARENA_MAX", "2")));
         assertEquals(0, arenas(Map.of("MALLOC_ARENA_MAX", "many")));

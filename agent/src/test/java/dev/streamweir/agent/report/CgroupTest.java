@@ -12,7 +12,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Version 1 is a recording of Linux 5.10 with its paths shortened; version 2 is in the formats of the kernel's cgroup-v2.rst. */
+/** Version 1 is a recording of Linux 5.10 with shortened paths; version 2 has the formats of the kernel's cgroup-v2.rst. */
 class CgroupTest {
     private static final long MIB = 1 << 20;
 
@@ -33,7 +33,7 @@ class CgroupTest {
     @TempDir Path root;
 
     @Test
-    void version2InANamespaceOfItsOwn() throws IOException {
+    void version2InItsOwnNamespace() throws IOException {
         proc("0::/\n", String.format(V2_MOUNT, "/"));
         v2("", "796917760");
         Cgroup c = Cgroup.read(root);
@@ -42,7 +42,7 @@ class CgroupTest {
     }
 
     @Test
-    void version2TakesTheSmallestLimitOnTheWayUp() throws IOException {
+    void version2HasTheSmallestLimitOfItsAncestors() throws IOException {
         proc("0::/kubepods.slice/pod1.slice/cri-1.scope\n", String.format(V2_MOUNT, "/"));
         write("sys/fs/cgroup/memory.stat", V2_STAT); // the root has neither limit nor usage
         v2("/kubepods.slice", "max");
@@ -67,14 +67,14 @@ class CgroupTest {
     }
 
     @Test
-    void version2FromOutsideOfTheNamespace() throws IOException {
+    void version2OutsideTheNamespace() throws IOException {
         proc("0::/../../system.slice/x.service\n", String.format(V2_MOUNT, "/"));
         v2("", "536870912");
         assertEquals(512 * MIB, Cgroup.read(root).limit());
     }
 
     @Test
-    void version2HostPathThatIsNotMounted() throws IOException {
+    void version2WithAHostPathThatIsNotMounted() throws IOException {
         proc("0::/docker/0123/inner\n", String.format(V2_MOUNT, "/"));
         v2("/inner", "536870912");
         assertEquals(512 * MIB, Cgroup.read(root).limit());
@@ -111,7 +111,7 @@ class CgroupTest {
     }
 
     @Test
-    void version1WithALimitAboveWhatCanBeSeen() throws IOException {
+    void version1WithALimitOfAnInvisibleAncestor() throws IOException {
         proc(String.format(V1_PROC, "/"), String.format(V1_MOUNT, "/kubepods/pod1/c1"));
         v1("", "2147483648", "1073741824");
         assertEquals(1024 * MIB, Cgroup.read(root).limit());
@@ -120,13 +120,13 @@ class CgroupTest {
     @Test
     void version1WithoutALimit() throws IOException {
         proc(String.format(V1_PROC, "/"), String.format(V1_MOUNT, "/"));
-        v1("", "9223372036854710272", "18446744073709551615"); // pages of 64 KiB; more than a long
+        v1("", "9223372036854710272", "18446744073709551615"); // pages of 64 KiB; beyond the range of a long
         assertEquals(0, Cgroup.read(root).limit());
         assertEquals(1, Cgroup.read(root).version());
     }
 
     @Test
-    void mountPointWithSpaces() throws IOException {
+    void readsAMountPointWithSpaces() throws IOException {
         proc("0::/\n", ROOT_MOUNT + "30 23 0:26 / /sys/c\\040group rw - cgroup2 cgroup rw\n");
         write("sys/c group/memory.stat", V2_STAT);
         write("sys/c group/memory.current", "800000\n");
@@ -135,14 +135,14 @@ class CgroupTest {
     }
 
     @Test
-    void nothingToRead() throws IOException {
+    void isEmptyWithoutFiles() throws IOException {
         assertEquals(0, Cgroup.read(root).version());
         proc("0::/a\n", ROOT_MOUNT);
         assertEquals(0, Cgroup.read(root).version());
     }
 
     @Test
-    void garbage() throws IOException {
+    void ignoresInvalidFiles() throws IOException {
         proc("::::\n\n0\nmemory\n5:memory\n0::\n", "garbage\n - \n1 2 3\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2\n30 23 0:26 / x rw - cgroup2 c rw\n");
         assertEquals(0, Cgroup.read(root).limit());
         proc("0::/\n", String.format(V2_MOUNT, "/"));

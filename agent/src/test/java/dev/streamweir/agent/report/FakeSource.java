@@ -11,39 +11,47 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
-/** A core of the agent that says what a test wants. */
+/** A source with the facts of a test. */
 final class FakeSource implements Source {
     volatile Supplier<List<Map<String, Object>>> clients = ArrayList::new;
     volatile Supplier<Map<String, Object>> rocksdb = Map::of;
-    volatile Runnable look = () -> {};
+    volatile Runnable check = () -> {};
     volatile Collection<String> injected = List.of();
-    final AtomicInteger looks = new AtomicInteger();
+    volatile String version = "1.2.3";
+    volatile String podUid = "uid-1";
+    volatile Boundedness bounded = Boundedness.ACTIVE;
+    volatile Map<String, Object> plan = Map.of("onDisk", "a", "active", "b", "source", "Plan");
+    final AtomicInteger checks = new AtomicInteger();
     private final Map<String, String> findings = new LinkedHashMap<>();
-    private long seq = 1000;
+    private long sequence = 1000;
+
+    synchronized void setSequence(long to) {
+        sequence = to;
+    }
 
     synchronized void change() {
-        seq++;
+        sequence++;
         notifyAll();
     }
 
     @Override
     public String version() {
-        return "1.2.3";
+        return version;
     }
 
     @Override
     public String podUid() {
-        return "uid-1";
+        return podUid;
     }
 
     @Override
-    public String bounded() {
-        return "InForce";
+    public Boundedness bounded() {
+        return bounded;
     }
 
     @Override
     public Map<String, Object> plan() {
-        return Map.of("onDisk", "a", "inForce", "b", "source", "Plan");
+        return plan;
     }
 
     @Override
@@ -80,20 +88,20 @@ final class FakeSource implements Source {
     }
 
     @Override
-    public synchronized long seq() {
-        return seq;
+    public synchronized long sequence() {
+        return sequence;
     }
 
     @Override
     public synchronized void awaitChange(long known, long millis) throws InterruptedException {
-        if (seq == known) {
+        if (sequence == known) {
             wait(millis);
         }
     }
 
     @Override
-    public void look() {
-        looks.incrementAndGet();
-        look.run();
+    public void checkForChanges() {
+        checks.incrementAndGet();
+        check.run();
     }
 }

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 class JsonTest {
     @Test
-    void treesAreWrittenInOrder() {
+    void writesTreesInOrder() {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("b", 1L);
         map.put("a", List.of(true, "x", 2.5, Map.of()));
@@ -26,30 +26,30 @@ class JsonTest {
     }
 
     @Test
-    void numbersThatJsonDoesNotHaveAreNull() {
+    void writesNumbersWithoutJsonFormAsNull() {
         assertEquals("[null,null,null,0.0,-9223372036854775808]",
             json(Arrays.asList(Double.NaN, Double.POSITIVE_INFINITY, Float.NaN, 0.0, Long.MIN_VALUE)));
     }
 
     @Test
-    void everythingElseIsNull() {
+    void writesOtherObjectsAsNull() {
         assertEquals("[null,null]", json(Arrays.asList(new Object(), new byte[] {1})));
     }
 
     @Test
-    void textIsEscaped() {
+    void escapesText() {
         assertEquals("\"\\\"\\\\\\u0000\\u000a\\u001f\\u007f/\u00e9\u20ac\"", json("\"\\\0\n\u001f\u007f/\u00e9\u20ac"));
     }
 
     @Test
-    void halvesOfCharactersAreReplaced() {
+    void replacesUnpairedSurrogates() {
         assertEquals("\"a\ufffdb\"", json("a\ud83db"));
         assertEquals("\"\ufffda\ufffd\"", json("\ude00a\ud83d"));
         assertEquals("\"\ud83d\ude00\"", json("\ud83d\ude00"));
     }
 
     @Test
-    void aListThatHoldsItselfEnds() {
+    void endsInAListThatContainsItself() {
         List<Object> list = new ArrayList<>();
         list.add(list);
         assertTrue(json(list).startsWith("[[[[") && json(list).contains("null"));

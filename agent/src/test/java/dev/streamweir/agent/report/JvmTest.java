@@ -14,12 +14,12 @@ import org.junit.jupiter.api.Test;
 
 class JvmTest {
     @Test
-    void thisJvm() {
+    void readsThisJvm() {
         System.gc();
         FakeSource source = new FakeSource();
         Map<String, Object> jvm = Jvm.read(source);
         assertEquals(Runtime.version().feature(), jvm.get("version"));
-        assertTrue((long) jvm.get("heapMax") >= Runtime.getRuntime().maxMemory(), "the survivor space counts");
+        assertTrue((long) jvm.get("heapMax") >= Runtime.getRuntime().maxMemory(), "includes the survivor space");
         for (String name : List.of("heapUsed", "heapLive", "metaspace", "codeCache")) {
             assertTrue((long) jvm.get(name) > 0, name);
         }
@@ -31,16 +31,16 @@ class JvmTest {
     }
 
     @Test
-    void flagsAreThoseOfAnAllowList() {
-        List<String> given = Arrays.asList("-Xmx512m", "-Xss1m", "-XX:+UseG1GC", "-XX:-UseZGC", "-XX:MaxRAMPercentage=33.0", "-Dpassword=x",
+    void reportsOnlyFlagsOnTheAllowList() {
+        List<String> arguments = Arrays.asList("-Xmx512m", "-Xss1m", "-XX:+UseG1GC", "-XX:-UseZGC", "-XX:MaxRAMPercentage=33.0", "-Dpassword=x",
             "-XX:OnOutOfMemoryError=curl secret", "-XX:", "-XX:+", "-XX:=", "-XX:+=secret", "-XX:MaxRAM UseZGC=secret", "-javaagent:/a.jar=token", "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m",
             "-XX:MaxRAMPercentage", "-Xlog:gc");
         assertEquals(List.of("-Xmx512m", "-Xss1m", "-XX:+UseG1GC", "-XX:-UseZGC", "-XX:MaxRAMPercentage=33.0",
-            "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m", "-XX:MaxRAMPercentage"), Jvm.flags(given));
+            "-Djdk.nio.maxCachedBufferSize=1", "-XX:MaxRAM=800m", "-XX:MaxRAMPercentage"), Jvm.flags(arguments));
     }
 
     @Test
-    void flagsAreBounded() {
+    void limitsFlags() {
         String[] many = new String[1000];
         Arrays.fill(many, "-Xmx1g");
         assertEquals(64, Jvm.flags(Arrays.asList(many)).size());

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 
 class LiveHeapTest {
     @Test
-    void liveIsWhatTheOldGenerationHeldAfterItsCollection() {
+    void readsTheOldGenerationAfterItsCollection() {
         assertEquals(7, live(List.of(pool("Eden Space", 1), pool("Survivor Space", 2), pool("Tenured Gen", 7))));
         assertEquals(7, live(List.of(pool("PS Eden Space", 1), pool("PS Old Gen", 7))));
         assertEquals(7, live(List.of(pool("G1 Eden Space", 1), pool("G1 Survivor Space", 2), pool("G1 Old Gen", 7))));
@@ -25,30 +25,30 @@ class LiveHeapTest {
     }
 
     @Test
-    void aHeapWithoutGenerationsCountsAsAWhole() {
+    void readsAHeapWithoutGenerations() {
         assertEquals(7, live(List.of(pool("ZHeap", 7))));
         assertEquals(7, live(List.of(pool("Shenandoah", 7))));
-        assertEquals(0, live(List.of(pool("Epsilon Heap", -1))), "it has no collections");
+        assertEquals(0, live(List.of(pool("Epsilon Heap", -1))), "has no collections");
     }
 
     @Test
-    void ofG1sFiguresTheLeastOfTheLastCounts() {
+    void takesTheSmallestOfTheLastFiguresOfG1() {
         LiveHeap live = new LiveHeap();
-        assertEquals(0, live.observe(List.of(pool("G1 Old Gen", 0))), "before the first");
+        assertEquals(0, live.observe(List.of(pool("G1 Old Gen", 0))), "before the first collection");
         assertEquals(300, live.observe(List.of(pool("G1 Old Gen", 300))));
         assertEquals(90, live.observe(List.of(pool("G1 Old Gen", 90))));
         assertEquals(90, live.observe(List.of(pool("G1 Old Gen", 200))));
         for (int i = 0; i < 100; i++) {
-            assertEquals(90, live.observe(List.of(pool("G1 Old Gen", 200))), "the same figure again is no other collection");
+            assertEquals(90, live.observe(List.of(pool("G1 Old Gen", 200))), "the same figure does not count as another collection");
         }
         for (int i = 0; i < 9; i++) {
             live.observe(List.of(pool("G1 Old Gen", 150 + i)));
         }
-        assertEquals(150, live.observe(List.of(pool("G1 Old Gen", 170))), "what it holds has grown");
+        assertEquals(150, live.observe(List.of(pool("G1 Old Gen", 170))), "the live heap has grown");
     }
 
     @Test
-    void othersLastFigureCounts() {
+    void takesTheLastFigureOfOtherCollectors() {
         LiveHeap live = new LiveHeap();
         assertEquals(5, live.observe(List.of(pool("Tenured Gen", 5))));
         assertEquals(9, live.observe(List.of(pool("Tenured Gen", 9))));
@@ -58,7 +58,7 @@ class LiveHeapTest {
         return new LiveHeap().observe(pools);
     }
 
-    /** A pool of the heap that held so much after its last collection; -1: it has none. */
+    /** Returns a pool of the heap with its use after the last collection; -1: it has no collections. */
     private static MemoryPoolMXBean pool(String name, long after) {
         return (MemoryPoolMXBean) Proxy.newProxyInstance(LiveHeapTest.class.getClassLoader(), new Class<?>[] {MemoryPoolMXBean.class},
             (proxy, method, arguments) -> {

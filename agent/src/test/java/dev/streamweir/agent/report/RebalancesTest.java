@@ -6,6 +6,7 @@ package dev.streamweir.agent.report;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Messages;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -17,7 +18,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
-/** Reports while tasks and clients come and go all the time. */
+/** Reports during constant changes of tasks and clients. */
 class RebalancesTest {
     private static final int REPORTS = 10_000;
 
@@ -26,7 +27,7 @@ class RebalancesTest {
     private final Map<Integer, Map<String, Object>> clients = new ConcurrentHashMap<>();
 
     @Test
-    void allAreWholeAndBounded() throws Exception {
+    void everyReportIsCompleteAndLimited() throws Exception {
         source.clients = () -> new ArrayList<>(clients.values());
         Report report = new Report(source, 1);
         AtomicBoolean done = new AtomicBoolean();
@@ -36,7 +37,7 @@ class RebalancesTest {
         changing.start();
         int largest = 0;
         for (int i = 0; i < REPORTS; i++) {
-            turns.release(); // a change happens while the report is made
+            turns.release(); // allows one change during the report
             byte[] bytes = report.bytes();
             largest = Math.max(largest, bytes.length);
             assertEquals('}', bytes[bytes.length - 1]);
@@ -71,7 +72,7 @@ class RebalancesTest {
         Map<String, Object> client = new HashMap<>();
         client.put("clientID", "c" + id);
         client.put("threads", List.of(Map.of("name", "c" + id + "-StreamThread-1", "tasks", list)));
-        client.put("originals", Map.of("buffer.memory", 1, "state.dir", "/tmp"));
+        client.put(Messages.ORIGINALS, Map.of("buffer.memory", 1, "state.dir", "/tmp"));
         return client;
     }
 }

@@ -36,39 +36,39 @@ class ReportServerTest {
     }
 
     @Test
-    void thePresentReport() throws Exception {
+    void returnsThePresentReport() throws Exception {
         HttpResponse<String> response = get("/v1/report");
         assertEquals(200, response.statusCode());
         assertEquals("application/json", response.headers().firstValue("Content-Type").orElse(""));
         assertTrue(response.body().contains("\"seq\":1000"), response.body());
-        assertEquals(200, get("/v1/report?after=999&wait=25s").statusCode(), "it has changed already");
+        assertEquals(200, get("/v1/report?after=999&wait=25s").statusCode(), "it has already changed");
     }
 
     @Test
-    void nothingNew() throws Exception {
+    void returnsNoContentWithoutAChange() throws Exception {
         HttpResponse<String> response = get("/v1/report?after=1000&wait=1200ms");
         assertEquals(204, response.statusCode());
         assertEquals("", response.body());
-        assertTrue(source.looks.get() >= 2, "what nobody announces is looked for while somebody waits");
+        assertTrue(source.checks.get() >= 2, "checks for changes while a request waits");
         assertEquals(204, get("/v1/report?after=1000").statusCode());
     }
 
     @Test
     void aChangeEndsTheWait() throws Exception {
         CountDownLatch waiting = new CountDownLatch(1);
-        source.look = waiting::countDown;
+        source.check = waiting::countDown;
         CompletableFuture<HttpResponse<String>> response = getLater("/v1/report?after=1000&wait=60s");
         waiting.await();
         long from = System.nanoTime();
         source.change();
         assertTrue(response.get().body().contains("\"seq\":1001"));
-        assertTrue(System.nanoTime() - from < TimeUnit.SECONDS.toNanos(30), "not only after the wait");
+        assertTrue(System.nanoTime() - from < TimeUnit.SECONDS.toNanos(30), "before the end of the wait");
     }
 
     @Test
-    void whatALookFindsEndsTheWait() throws Exception {
-        source.look = () -> {
-            if (source.looks.get() == 2) {
+    void aChangeFoundByACheckEndsTheWait() throws Exception {
+        source.check = () -> {
+            if (source.checks.get() == 2) {
                 source.change();
             }
         };
@@ -76,7 +76,7 @@ class ReportServerTest {
     }
 
     @Test
-    void onlyThatPathAndOnlyGet() throws Exception {
+    void servesOnlyGetOfOnePath() throws Exception {
         assertEquals(404, get("/").statusCode());
         assertEquals(404, get("/v1/report/").statusCode());
         assertEquals(404, get("/v1/../v1/report").statusCode());
@@ -89,15 +89,15 @@ class ReportServerTest {
     }
 
     @Test
-    void garbage() throws Exception {
+    void rejectsInvalidParameters() throws Exception {
         for (String query : List.of("?after=x", "?wait=soon", "?after=-1&wait=1s", "?after=1000&wait=1", "?after=99999999999999999999")) {
             assertEquals(400, get("/v1/report" + query).statusCode(), query);
         }
-        assertEquals(200, get("/v1/report?" + "x".repeat(5000)).statusCode(), "parameters of later operators");
+        assertEquals(200, get("/v1/report?" + "x".repeat(5000)).statusCode(), "parameters of newer operators");
     }
 
     @Test
-    void moreThanEightDoNotWait() throws Exception {
+    void atMostEightRequestsWait() throws Exception {
         List<CompletableFuture<HttpResponse<String>>> waiting = new ArrayList<>();
         for (int i = 0; i < 9; i++) {
             waiting.add(getLater("/v1/report?after=1000&wait=60s"));
@@ -112,7 +112,7 @@ class ReportServerTest {
         }).get(30, TimeUnit.SECONDS);
         assertEquals(503, refused.statusCode());
         assertEquals("5", refused.headers().firstValue("Retry-After").orElse(""));
-        assertEquals(200, get("/v1/report").statusCode(), "one that does not wait is served");
+        assertEquals(200, get("/v1/report").statusCode(), "serves a request that does not wait");
         source.change();
         int served = 0;
         for (CompletableFuture<HttpResponse<String>> one : waiting) {
@@ -122,9 +122,9 @@ class ReportServerTest {
     }
 
     @Test
-    void aSourceThatFailsHarmsNothing() throws Exception {
-        source.look = () -> {
-            throw new OutOfMemoryError("as if");
+    void survivesAFailureOfTheSource() throws Exception {
+        source.check = () -> {
+            throw new OutOfMemoryError("simulated");
         };
         HttpResponse<String> response = get("/v1/report");
         assertEquals(200, response.statusCode());
@@ -132,7 +132,7 @@ class ReportServerTest {
     }
 
     @Test
-    void aPortThatIsTaken() throws IOException {
+    void reportsAPortInUse() throws IOException {
         try (ServerSocket other = new ServerSocket(0)) {
             assertEquals(0, ReportServer.start(other.getLocalPort(), source));
         }
@@ -140,13 +140,13 @@ class ReportServerTest {
     }
 
     @Test
-    void aPortThatIsNone() {
+    void reportsAnInvalidPort() {
         assertEquals(0, ReportServer.start(70_000, source));
         assertEquals(List.of("NoReport"), source.reasons());
     }
 
     @Test
-    void noThreadKeepsTheProcessAlive() throws Exception {
+    void allThreadsAreDaemons() throws Exception {
         get("/v1/report");
         int threads = 0;
         for (Thread t : Thread.getAllStackTraces().keySet()) {
@@ -155,7 +155,7 @@ class ReportServerTest {
                 threads++;
             }
         }
-        assertFalse(threads < 2, "the server's own and one that worked");
+        assertFalse(threads < 2, "the server's own thread and one that served a request");
     }
 
     private HttpResponse<String> get(String path) throws Exception {

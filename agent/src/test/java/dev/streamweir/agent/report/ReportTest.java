@@ -7,12 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Fixture;
+import dev.streamweir.agent.Messages;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class ReportTest {
@@ -20,16 +24,73 @@ class ReportTest {
     private final Report report = new Report(source, 77);
 
     @Test
-    void everyPartIsThere() {
+    void hasEveryPart() {
         String json = json();
-        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"InForce\",\"plan\":{"), json);
+        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"Active\",\"plan\":{"), json);
         for (String part : List.of("rocksdb", "clients", "jvm", "cgroup", "allocator", "findings")) {
             assertTrue(json.contains("\"" + part + "\":"), part);
         }
     }
 
+    /** The facts of the source come from the fixture. JVM, cgroup, allocator and state directory are those of this process. */
     @Test
-    void secretsStayInTheProcess() {
+    void writesTheFieldsOfTheSharedFixture() {
+        Map<String, Object> fixture = Fixture.report();
+        Map<String, Object> fixtureClient = Fixture.client();
+        Map<String, Object> client = new HashMap<>(fixtureClient);
+        Map<Object, Object> originals = new HashMap<>();
+        for (Map<String, Object> setting : Fixture.list(fixtureClient, "settings")) {
+            originals.put(setting.get("name"), setting.get("value"));
+            if (setting.get("by").equals("Plan")) {
+                source.injected = List.of((String) setting.get("name"));
+            }
+        }
+        client.put(Messages.ORIGINALS, originals);
+        source.clients = () -> List.of(client);
+        source.version = (String) fixture.get("agent");
+        source.podUid = (String) fixture.get("podUID");
+        source.plan = Fixture.map(fixture, "plan");
+        source.rocksdb = () -> Fixture.map(fixture, "rocksdb");
+        Fixture.list(fixture, "findings").forEach(finding -> source.finding((String) finding.get("reason"), (String) finding.get("message")));
+        source.setSequence((Long) fixture.get("seq"));
+
+        Map<String, Object> written = Fixture.parse(new Report(source, (Long) fixture.get("started")).bytes());
+        assertEquals(fixture.keySet(), written.keySet());
+        for (String part : List.of("schema", "agent", "seq", "podUID", "started", "bounded", "plan", "rocksdb", "findings")) {
+            assertEquals(fixture.get(part), written.get(part), part);
+        }
+        for (String part : List.of("jvm", "cgroup", "allocator")) {
+            assertEquals(typesOf(Fixture.map(fixture, part)), typesOf(Fixture.map(written, part)), part);
+        }
+        Map<String, Object> writtenClient = Fixture.list(written, "clients").get(0);
+        assertEquals(fixtureClient.keySet(), writtenClient.keySet());
+        for (String field : fixtureClient.keySet()) {
+            if (field.equals("settings")) {
+                assertEquals(Set.copyOf(Fixture.list(fixtureClient, field)), Set.copyOf(Fixture.list(writtenClient, field)));
+            } else if (!field.equals("stateDir")) { // StateDirTest
+                assertEquals(fixtureClient.get(field), writtenClient.get(field), field);
+            }
+        }
+    }
+
+    /** Returns the kinds of values by key: a number is an Integer or a Long. */
+    private static Map<String, String> typesOf(Map<String, Object> map) {
+        Map<String, String> types = new TreeMap<>();
+        map.forEach((key, value) -> types.put(key, value instanceof Long ? "Integer" : value.getClass().getSimpleName()));
+        return types;
+    }
+
+    @Test
+    void namesEachStateOfTheBounds() {
+        Map<Boundedness, String> names = Map.of(Boundedness.PENDING, "Pending", Boundedness.ACTIVE, "Active", Boundedness.OFF, "Off");
+        for (Boundedness bounded : Boundedness.values()) {
+            source.bounded = bounded;
+            assertEquals(names.get(bounded), Fixture.parse(report.bytes()).get("bounded"));
+        }
+    }
+
+    @Test
+    void containsNoSecrets() {
         Map<String, Object> originals = new HashMap<>();
         for (String name : List.of("sasl.jaas.config", "ssl.keystore.password", "an.unknown.key", "consumer.sasl.jaas.config", "consumer.my.key",
                 "main.consumer.ssl.key.password", "producer.ssl.truststore.password", "group.instance.id", "admin.batch.size")) {
@@ -38,7 +99,7 @@ class ReportTest {
         originals.put("buffer.memory", 1024);
         originals.put("SECRET", "buffer.memory");
         Map<String, Object> client = client("app", 1, 1);
-        client.put("originals", originals);
+        client.put(Messages.ORIGINALS, originals);
         client.put("unknown", "SECRET");
         source.clients = () -> List.of(client);
         String json = json();
@@ -47,7 +108,7 @@ class ReportTest {
     }
 
     @Test
-    void aPartThatFailsIsMissingAlone() {
+    void aFailureCostsOnlyItsOwnPart() {
         source.clients = () -> {
             throw new IllegalStateException("broken");
         };
@@ -60,7 +121,7 @@ class ReportTest {
     }
 
     @Test
-    void topologiesAreLeftOutFirst() {
+    void leavesOutTopologiesFirst() {
         Map<String, Object> client = client("app", 10, 3);
         client.put("topology", "t".repeat(Report.LARGEST));
         source.clients = () -> List.of(client);
@@ -70,36 +131,36 @@ class ReportTest {
     }
 
     @Test
-    void thenStores() {
+    void leavesOutStoresSecond() {
         source.clients = () -> List.of(client("app", 1000, 100));
         String json = json();
         assertTrue(json.length() <= Report.LARGEST);
         assertFalse(json.contains("rocksdb-state"));
-        assertTrue(json.contains("\"0_999\""), "the tasks are still there");
+        assertTrue(json.contains("\"0_999\""), "keeps the tasks");
         assertTrue(json.contains("ReportTruncated"));
     }
 
     @Test
-    void thenTasksAndClients() {
+    void leavesOutTasksAndClientsLast() {
         source.clients = () -> List.of(client("app", 10_000, 1));
         assertTrue(json().length() <= Report.LARGEST);
-        assertTrue(json().contains("StreamThread-1"), "the threads are still there");
+        assertTrue(json().contains("StreamThread-1"), "keeps the threads");
         source.clients = () -> Collections.nCopies(3_000, client("\0\0\0\0\0\0\0\0", 1, 1));
         assertTrue(json().length() <= Report.LARGEST);
-        assertTrue(json().contains("applicationID"), "some clients are still there");
+        assertTrue(json().contains("applicationID"), "keeps some clients");
     }
 
     @Test
-    void whatIsTruncatedIsToldOnce() {
+    void reportsTruncationOnce() {
         source.clients = () -> List.of(client("app", 1000, 100));
         json();
-        long seq = source.seq();
+        long sequence = source.sequence();
         json();
-        assertEquals(seq, source.seq());
+        assertEquals(sequence, source.sequence());
     }
 
     @Test
-    void theRestIsBoundedAsWell() {
+    void limitsFindingsAndOwnCaches() {
         for (int i = 0; i < 100; i++) {
             source.finding("Reason", i + " " + "x".repeat(100_000));
         }
@@ -113,7 +174,7 @@ class ReportTest {
         return new String(report.bytes(), StandardCharsets.UTF_8);
     }
 
-    /** A client with tasks of that many stores each. */
+    /** Returns a client with a number of tasks, each with a number of stores. */
     private static Map<String, Object> client(String application, int tasks, int stores) {
         List<Object> list = new ArrayList<>();
         List<Object> open = Collections.nCopies(stores, Map.of("name", "store", "scope", "rocksdb-state"));

@@ -14,7 +14,7 @@ class SettingsTest {
     private static final String[] CONSUMERS = {"", "consumer.", "main.consumer.", "restore.consumer.", "global.consumer."};
 
     @Test
-    void eachPrefixThatReachesAClientIsTold() {
+    void reportsEveryPrefixThatReachesAClient() {
         for (String prefix : CONSUMERS) {
             assertEquals("1", value(prefix + "fetch.max.bytes", 1), prefix);
         }
@@ -25,7 +25,7 @@ class SettingsTest {
     }
 
     @Test
-    void aPrefixThatReachesNobodyIsNotTold() {
+    void omitsPrefixesThatReachNoClient() {
         for (String name : List.of("producer.fetch.max.bytes", "consumer.buffer.memory", "consumer.num.stream.threads", "admin.send.buffer.bytes",
                 "topic.max.poll.records", "consumer.consumer.fetch.max.bytes", "")) {
             assertEquals(null, value(name, "x"), name);
@@ -33,7 +33,7 @@ class SettingsTest {
     }
 
     @Test
-    void unknownSettingsAreNotTold() {
+    void omitsUnknownSettings() {
         for (String name : List.of("sasl.jaas.config", "ssl.keystore.password", "consumer.sasl.jaas.config", "my.secret", "bootstrap.servers",
                 "buffer.memory batch.size", "fetch.max.bytes.secret")) {
             assertEquals(null, value(name, "secret"), name);
@@ -41,39 +41,39 @@ class SettingsTest {
     }
 
     @Test
-    void valuesAreText() {
+    void writesValuesAsText() {
         assertEquals("java.lang.String", value("rocksdb.config.setter", String.class));
         assertEquals("true", value("enable.transactional.statestores", true));
         assertEquals("null", value("num.stream.threads", null));
-        assertEquals("java.lang.Object", value("processing.guarantee", new Object()), "not what an object says of itself");
+        assertEquals("java.lang.Object", value("processing.guarantee", new Object()), "not the result of toString");
         assertEquals(256, value("processing.guarantee", "x".repeat(1000)).length());
     }
 
     @Test
-    void aMembersNameIsNotTold() {
+    void hidesTheNameOfAMember() {
         assertEquals("set", value("group.instance.id", "orders-1"));
         assertEquals("set", value("main.consumer.group.instance.id", "orders-1"));
     }
 
     @Test
-    void whoSetIt() {
+    void reportsTheOriginOfASetting() {
         Map<String, Object> originals = Map.of("buffer.memory", 1, "batch.size", 2, "my.secret", 3);
         assertEquals(List.of(Map.of("name", "batch.size", "value", "2", "by", "App"), Map.of("name", "buffer.memory", "value", "1", "by", "Plan")),
             Settings.of(originals, List.of("buffer.memory", "my.secret")));
     }
 
     @Test
-    void theApplicationsSetterIsToldAndNotOurs() {
+    void reportsTheSetterOfTheApplication() {
         Map<String, Object> originals = Map.of("rocksdb.config.setter", Integer.class, "streamweir.own.rocksdb.config.setter", String.class);
         assertEquals(List.of(Map.of("name", "rocksdb.config.setter", "value", "java.lang.String", "by", "App")),
             Settings.of(originals, List.of("rocksdb.config.setter")));
     }
 
-    /** What is told of one setting; null: nothing. */
+    /** Returns the reported value of one setting; null if it is omitted. */
     private static String value(String name, Object value) {
         Map<String, Object> originals = new HashMap<>();
         originals.put(name, value);
-        List<Map<String, Object>> told = Settings.of(originals, List.of());
-        return told.isEmpty() ? null : (String) told.get(0).get("value");
+        List<Map<String, Object>> reported = Settings.of(originals, List.of());
+        return reported.isEmpty() ? null : (String) reported.get(0).get("value");
     }
 }

@@ -6,6 +6,7 @@ package dev.streamweir.agent.report;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
+import dev.streamweir.agent.Fixture;
 import java.io.IOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
@@ -21,20 +22,21 @@ import org.junit.jupiter.api.io.TempDir;
 
 class StateDirTest {
     @Test
-    void aDirectoryThatIsStillToBeMade(@TempDir Path folder) throws IOException {
+    void readsADirectoryThatDoesNotExistYet(@TempDir Path folder) throws IOException {
         Map<String, Object> map = StateDir.read(folder.resolve("a/b/c").toString(), new HashSet<>());
         assertEquals(Files.getFileStore(folder).type(), map.get("type"));
         assertNotEquals("", map.get("type"));
     }
 
     @Test
-    void aPathThatIsNone() {
+    void isEmptyForAnInvalidPath() {
         assertEquals(Map.of("type", ""), StateDir.read("a\0b", new HashSet<>()));
     }
 
     @Test
-    void aFileSystemInMemoryIsToldOnce() throws IOException {
+    void reportsTheBytesOfAFileSystemInMemoryOnce() throws IOException {
         Set<FileStore> seen = new HashSet<>();
+        assertEquals(Fixture.map(Fixture.client(), "stateDir").keySet(), describe(new Store("tmpfs"), new HashSet<>()).keySet());
         FileStore memory = new Store("tmpfs");
         assertEquals(Map.of("type", "tmpfs", "bytes", 60L), describe(memory, seen));
         assertEquals(Map.of("type", "tmpfs"), describe(memory, seen), "another client on the same file system");
@@ -42,7 +44,7 @@ class StateDirTest {
     }
 
     @Test
-    void aDiskHasNoBytes() throws IOException {
+    void omitsTheBytesOfADisk() throws IOException {
         assertEquals(Map.of("type", "xfs"), describe(new Store("xfs"), new HashSet<>()));
     }
 

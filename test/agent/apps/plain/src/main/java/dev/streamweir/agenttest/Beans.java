@@ -13,11 +13,11 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.apache.kafka.common.Metric;
 
-/** The application's own monitoring: it evaluates every metric, as exporters do. */
+/** The application's own monitoring. It evaluates every metric, as exporters do. */
 final class Beans {
     private Beans() {}
 
-    /** Reads all MBeans of Kafka and all metrics; gives how many, and the capacities of the block caches that RocksDB reports. */
+    /** Reads all MBeans of Kafka and all metrics, and returns the capacities of the block caches in RocksDB's metrics. */
     static String read(List<Client> clients) throws Exception {
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         int attributes = 0;
@@ -28,7 +28,7 @@ final class Beans {
                     attributes++;
                 }
             } catch (InstanceNotFoundException | AttributeNotFoundException gone) {
-                continue; // since it was listed
+                continue; // removed since the query
             }
         }
         TreeSet<String> capacities = new TreeSet<>();
@@ -37,7 +37,7 @@ final class Beans {
             for (Metric metric : client.streams().metrics().values()) {
                 Object value = metric.metricValue();
                 metrics++;
-                // 0 is said of a window store that has no segment yet.
+                // A window store without segments has a capacity of 0.
                 if (metric.metricName().name().equals("block-cache-capacity") && !"0".equals(String.valueOf(value))) {
                     capacities.add(String.valueOf(value));
                 }

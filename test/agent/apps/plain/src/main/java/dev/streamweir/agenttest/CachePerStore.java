@@ -10,7 +10,7 @@ import org.rocksdb.Cache;
 import org.rocksdb.LRUCache;
 import org.rocksdb.Options;
 
-/** The first example of Kafka Streams' documentation: a cache for each store, closed with it. */
+/** The first example in the documentation of Kafka Streams: one cache for each store, closed with the store. */
 public final class CachePerStore implements RocksDBConfigSetter {
     /** Its capacity in bytes. */
     static final long CAPACITY = 3L << 20;

@@ -10,73 +10,73 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 
-/** One KafkaStreams object that can be closed and opened again. */
+/** One KafkaStreams object that can be restarted. */
 public class Client {
-    private static final Duration CLOSE = Duration.ofSeconds(30);
-    private static final long PATIENCE_MS = 280_000;
-    private static final long POLL_MS = 20;
+    private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(30);
+    private static final long RUNNING_TIMEOUT_MS = 280_000;
+    private static final long POLL_INTERVAL_MS = 20;
 
     private final AtomicLong records = new AtomicLong();
     private final Properties configs;
-    private volatile Throwable dead;
+    private volatile Throwable failure;
     private volatile KafkaStreams streams;
 
-    /** Starts a client with these configs. */
+    /** Starts a client. */
     public Client(Properties configs) {
         this.configs = configs;
         open();
     }
 
-    /** Watches the client of a framework. The framework must have built it from {@link Topologies} with {@link #counter}. */
+    /** Wraps the client of a framework, which has built it from {@link Topologies} with {@link #counter}. */
     protected Client(Properties configs, KafkaStreams streams) {
         this.configs = configs;
         this.streams = streams;
     }
 
-    /** The counter of the records that went through the topology. */
+    /** Returns the counter of the processed records. */
     public AtomicLong counter() {
         return records;
     }
 
-    /** The client's present object. */
+    /** Returns the present object. */
     public KafkaStreams streams() {
         return streams;
     }
 
     private void open() {
         records.set(0);
-        KafkaStreams made = new KafkaStreams(Topologies.build(configs, records), configs);
-        made.setUncaughtExceptionHandler(e -> {
-            dead = e;
+        KafkaStreams created = new KafkaStreams(Topologies.build(configs, records), configs);
+        created.setUncaughtExceptionHandler(e -> {
+            failure = e;
             e.printStackTrace();
             return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
         });
-        made.start();
-        streams = made;
+        created.start();
+        streams = created;
     }
 
-    /** Waits until the client is RUNNING and has processed so many records. */
-    public void awaitRunning(long wanted) throws Exception {
-        long end = System.currentTimeMillis() + PATIENCE_MS;
-        while (streams().state() != KafkaStreams.State.RUNNING || counter().get() < wanted) {
-            if (dead != null) {
-                throw new IllegalStateException("a stream thread is dead", dead);
+    /** Waits until the client is RUNNING and has processed a number of records. */
+    public void awaitRunning(long expected) throws Exception {
+        long end = System.currentTimeMillis() + RUNNING_TIMEOUT_MS;
+        while (streams().state() != KafkaStreams.State.RUNNING || counter().get() < expected) {
+            if (failure != null) {
+                throw new IllegalStateException("a stream thread has failed", failure);
             }
             if (System.currentTimeMillis() > end) {
                 throw new TimeoutException(streams().state() + " with " + counter().get() + " records");
             }
-            Thread.sleep(POLL_MS);
+            Thread.sleep(POLL_INTERVAL_MS);
         }
     }
 
-    /** Closes the client and opens it again, on the same state directory. */
+    /** Closes the client and starts it again with the same state directory. */
     public void restart() throws Exception {
         close();
         open();
         awaitRunning(0);
     }
 
-    /** Adds a stream thread, waits for the tasks to move, and removes one. */
+    /** Adds a stream thread, waits until the tasks have moved, and removes a thread. */
     public void cycleThread() throws Exception {
         streams().addStreamThread().orElseThrow(() -> new IllegalStateException("no thread added in " + streams().state()));
         awaitRunning(0);
@@ -86,8 +86,8 @@ public class Client {
 
     /** Closes the client. */
     public void close() {
-        if (!streams().close(CLOSE)) {
-            throw new IllegalStateException("not closed after " + CLOSE);
+        if (!streams().close(CLOSE_TIMEOUT)) {
+            throw new IllegalStateException("not closed after " + CLOSE_TIMEOUT);
         }
     }
 }

@@ -9,19 +9,18 @@ import java.nio.charset.StandardCharsets;
 import java.util.function.Function;
 
 /**
- * Reads commands from standard input, one a line, and answers each with one line on standard output. Lines of answers begin with
- * "@ ", so that they are told apart from what frameworks print. The process ends, in order, with the command "stop" or at the end
- * of the input.
+ * Reads commands from standard input, one on each line, and writes one line with the result of each to standard output. These lines begin with
+ * "@ " to distinguish them from the output of frameworks. The process shuts down after the command "stop" or at the end of the input.
  */
 public final class Commands {
     private Commands() {}
 
-    /** Carries out commands until the end of the input. */
+    /** Executes commands until the end of the input. */
     public static void run(Function<String, String> session) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        answer("ready");
+        respond("ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            answer(session.apply(line));
+            respond(session.apply(line));
             if (line.equals("stop")) {
                 return;
             }
@@ -29,7 +28,7 @@ public final class Commands {
         session.apply("stop");
     }
 
-    private static synchronized void answer(String text) {
+    private static synchronized void respond(String text) {
         System.out.println("@ " + text.replace('\n', ' '));
         System.out.flush();
     }

@@ -10,21 +10,21 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** Is told the configs with which Kafka Streams makes its main consumer: what is really in force. */
+/** Records the configs of the main consumer that Kafka Streams creates. */
 public final class ConfigProbe implements ConsumerInterceptor<byte[], byte[]> {
-    private static final Map<String, Object> SEEN = new HashMap<>();
+    private static final Map<String, Object> CONFIGS = new HashMap<>();
 
-    /** The value of a config, "null" where the consumer has not got it. */
-    static synchronized String get(String name) {
-        synchronized (SEEN) {
-            return String.valueOf(SEEN.get(name));
+    /** Returns the value of a config; "null" if the consumer does not have it. */
+    static String get(String name) {
+        synchronized (CONFIGS) {
+            return String.valueOf(CONFIGS.get(name));
         }
     }
 
     @Override
     public void configure(Map<String, ?> configs) {
-        synchronized (SEEN) {
-            SEEN.putAll(configs);
+        synchronized (CONFIGS) {
+            CONFIGS.putAll(configs);
         }
     }
 

@@ -5,11 +5,11 @@ package dev.streamweir.agenttest;
 
 import java.util.TreeSet;
 
-/** A program without Kafka Streams: prints its threads and system properties, then waits for the end of its input. */
+/** A program without Kafka Streams. It prints its threads and system properties, then waits for the end of its input. */
 public final class Hello {
     private Hello() {}
 
-    /** Takes no arguments. */
+    /** Runs the program without arguments. */
     public static void main(String[] args) throws Exception {
         TreeSet<String> threads = new TreeSet<>();
         Thread.getAllStackTraces().keySet().forEach(thread -> threads.add(thread.getName()));

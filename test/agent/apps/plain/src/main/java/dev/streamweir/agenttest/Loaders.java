@@ -13,16 +13,16 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Sessions in class loaders of their own, as in application servers: each has its own Kafka Streams and RocksDB.
+ * Two sessions, each in its own class loader, as in application servers: each has its own Kafka Streams and RocksDB.
  *
- * <p>The first argument is "apart" (two loaders, nothing of Kafka on the class path) or "child-first" (one session in the
- * application's class path, and one in a loader that has the same classes again). The second is a class path whose entries may
- * be folders with jars. The others are those of {@link Session}; the session's number is added to application.id and state.dir.
+ * <p>The first argument is "apart" (two loaders, nothing of Kafka on the class path) or "child-first" (one session on the class path, and one in
+ * a loader with the same classes). The second is a class path whose entries may be folders with jars. The others are those of {@link Session};
+ * the number of the session is appended to application.id and state.dir.
  */
 public final class Loaders {
     private Loaders() {}
 
-    /** Runs two sessions, which both carry out all commands. */
+    /** Runs two sessions, which both execute every command. */
     public static void main(String[] args) throws Exception {
         URL[] urls = urls(args[1]);
         String[] rest = Arrays.copyOfRange(args, 2, args.length);
@@ -38,16 +38,16 @@ public final class Loaders {
     }
 
     private static String all(List<Function<String, String>> sessions, String command) {
-        List<String> answers = new ArrayList<>();
+        List<String> results = new ArrayList<>();
         for (Function<String, String> session : sessions) {
             Thread.currentThread().setContextClassLoader(session.getClass().getClassLoader());
-            String answer = session.apply(command);
-            if (answer.startsWith("error")) {
-                return answer;
+            String result = session.apply(command);
+            if (result.startsWith("error")) {
+                return result;
             }
-            answers.add(answer);
+            results.add(result);
         }
-        return String.join(" | ", answers);
+        return String.join(" | ", results);
     }
 
     @SuppressWarnings("unchecked")
@@ -61,7 +61,7 @@ public final class Loaders {
         Thread.currentThread().setContextClassLoader(loader);
         Class<?> session = Class.forName("dev.streamweir.agenttest.Session", true, loader);
         if (session.getClassLoader() != loader) {
-            throw new IllegalStateException(session + " is of " + session.getClassLoader() + ", not of " + loader);
+            throw new IllegalStateException(session + " is defined by " + session.getClassLoader() + ", not by " + loader);
         }
         return (Function<String, String>) session.getConstructor(String[].class).newInstance((Object) own);
     }
@@ -81,7 +81,7 @@ public final class Loaders {
         return urls.toArray(new URL[0]);
     }
 
-    /** Looks into itself first, as loaders of web applications do. */
+    /** Finds its own classes first, as loaders of web applications do. */
     private static final class ChildFirst extends URLClassLoader {
         ChildFirst(URL[] urls, ClassLoader parent) {
             super(urls, parent);

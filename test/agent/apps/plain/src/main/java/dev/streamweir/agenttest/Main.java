@@ -3,11 +3,11 @@
 
 package dev.streamweir.agenttest;
 
-/** An application on a plain class path: its arguments are those of {@link Session}. */
+/** The application on a plain class path. Its arguments are those of {@link Session}. */
 public final class Main {
     private Main() {}
 
-    /** Opens the session and carries out the commands on standard input. */
+    /** Starts the session and executes the commands on standard input. */
     public static void main(String[] args) throws Exception {
         Commands.run(new Session(args));
     }

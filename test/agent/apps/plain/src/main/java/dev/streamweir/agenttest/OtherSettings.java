@@ -8,7 +8,7 @@ import org.apache.kafka.streams.state.RocksDBConfigSetter;
 import org.rocksdb.CompressionType;
 import org.rocksdb.Options;
 
-/** A setter that has nothing to do with memory: its settings must stay, and be undone in close. */
+/** A setter without settings of memory. Its settings must stay until the store closes. */
 public final class OtherSettings implements RocksDBConfigSetter {
     @Override
     public void setConfig(String storeName, Options options, Map<String, Object> configs) {

@@ -12,9 +12,9 @@ import org.rocksdb.Options;
 import org.rocksdb.RocksDB;
 import org.rocksdb.WriteBufferManager;
 
-/** The bounded-memory example of Kafka Streams' documentation: one cache and one WriteBufferManager for all stores. */
+/** The example of bounded memory in the documentation of Kafka Streams: one cache and one WriteBufferManager for all stores. */
 public final class OwnManager implements RocksDBConfigSetter {
-    /** The cache's capacity in bytes. */
+    /** The capacity of the cache in bytes. */
     static final long CAPACITY = 9L << 20;
 
     private static final Cache CACHE;

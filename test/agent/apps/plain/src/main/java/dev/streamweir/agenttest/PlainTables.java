@@ -8,7 +8,7 @@ import org.apache.kafka.streams.state.RocksDBConfigSetter;
 import org.rocksdb.Options;
 import org.rocksdb.PlainTableConfig;
 
-/** A table format that is not block-based, so has no block cache. */
+/** A table format that is not block-based and has no block cache. */
 public final class PlainTables implements RocksDBConfigSetter {
     @Override
     public void setConfig(String storeName, Options options, Map<String, Object> configs) {

@@ -11,11 +11,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
 /**
- * One or more KafkaStreams objects, and what a test can ask of them. A session speaks only text, so that it can be used through
- * the border of a class loader.
+ * One or more KafkaStreams objects with the commands of a test. Commands and results are text, so that they can pass between class loaders.
  *
  * <p>Each argument is {@code key=value}: a config of Kafka Streams or its clients, or one of {@code app.topic} (the input topic),
- * {@code app.clients} (how many KafkaStreams objects, 1 if not given) and {@code app.retention.seconds} (of the window store).
+ * {@code app.clients} (the number of KafkaStreams objects, 1 by default) and {@code app.retention.seconds} (of the window store).
  */
 public final class Session implements Function<String, String> {
     private final List<Client> clients = new ArrayList<>();
@@ -27,8 +26,8 @@ public final class Session implements Function<String, String> {
     public Session(String[] args) {
         Properties configs = new Properties();
         for (String arg : args) {
-            int at = arg.indexOf('=');
-            configs.setProperty(arg.substring(0, at), arg.substring(at + 1));
+            int equals = arg.indexOf('=');
+            configs.setProperty(arg.substring(0, equals), arg.substring(equals + 1));
         }
         int count = Integer.parseInt((String) configs.getOrDefault("app.clients", "1"));
         String id = configs.getProperty("application.id");
@@ -40,12 +39,12 @@ public final class Session implements Function<String, String> {
         }
     }
 
-    /** Takes the clients of a framework, which starts and stops them. */
+    /** Wraps the client of a framework, which starts and stops it. */
     public Session(Client client) {
         clients.add(client);
     }
 
-    /** Carries out a command and gives its answer, which begins with "error" where it failed. */
+    /** Executes a command and returns its result, which begins with "error" after a failure. */
     @Override
     public String apply(String command) {
         try {
@@ -58,17 +57,17 @@ public final class Session implements Function<String, String> {
 
     private String execute(String[] words) throws Exception {
         switch (words[0]) {
-            case "running": // with at least so many records processed by each client
+            case "running": // waits until each client has processed a number of records
                 for (Client client : clients) {
                     client.awaitRunning(Long.parseLong(words[1]));
                 }
                 return "running";
-            case "restart": // close and open again
+            case "restart": // closes and starts each client
                 for (Client client : clients) {
                     client.restart();
                 }
                 return "restarted";
-            case "thread": // one more stream thread, and one less: tasks are closed and opened again
+            case "thread": // adds and removes a stream thread: tasks close and open again
                 for (Client client : clients) {
                     client.cycleThread();
                 }
@@ -90,14 +89,14 @@ public final class Session implements Function<String, String> {
         }
     }
 
-    /** Adds and removes stream threads, or closes and opens clients, without a pause until {@link #stopChurn}. */
-    private String startChurn(String how) {
+    /** Repeats a command without a pause until {@link #stopChurn}. */
+    private String startChurn(String command) {
         churning.set(true);
         churn = new Thread(() -> {
             while (churning.get()) {
-                String answer = apply(how);
-                if (answer.startsWith("error")) {
-                    System.out.println("@ churn ended: " + answer);
+                String result = apply(command);
+                if (result.startsWith("error")) {
+                    System.out.println("@ churn ended: " + result);
                     return;
                 }
                 rebalances.incrementAndGet();

@@ -9,16 +9,17 @@ import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.Cache;
 import org.rocksdb.LRUCache;
 import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
 
-/** The bounded-memory example of Kafka Streams' documentation, without a WriteBufferManager: one cache for all stores. */
+/** The example of bounded memory in the documentation of Kafka Streams, without a WriteBufferManager: one cache for all stores. */
 public final class StaticCache implements RocksDBConfigSetter {
-    /** Its capacity in bytes: told apart from the agent's by its value. */
+    /** Its capacity in bytes, which no cache of the agent has. */
     static final long CAPACITY = 7L << 20;
 
     private static final Cache CACHE;
 
     static {
-        org.rocksdb.RocksDB.loadLibrary();
+        RocksDB.loadLibrary();
         CACHE = new LRUCache(CAPACITY);
     }
 

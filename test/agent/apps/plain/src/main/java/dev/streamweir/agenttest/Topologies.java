@@ -18,13 +18,13 @@ import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
 
-/** The topology of all applications here: a key-value store "counts" and a window store "windows" of one minute. */
+/** The topology of all applications: a key-value store "counts" and a window store "windows" of one minute. */
 public final class Topologies {
     private static final Duration MINUTE = Duration.ofMinutes(1);
 
     private Topologies() {}
 
-    /** Builds the topology, which counts the records that went through it. */
+    /** Builds the topology. It counts the processed records. */
     public static Topology build(Properties configs, AtomicLong records) {
         StreamsBuilder builder = new StreamsBuilder();
         add(builder, configs, records);
@@ -46,7 +46,7 @@ public final class Topologies {
         input.foreach((key, value) -> records.incrementAndGet());
     }
 
-    /** Windows of a minute without grace. TimeWindows.of is gone since Kafka 4.0, what replaced it is there since 3.0. */
+    /** Returns windows of a minute without grace. Kafka 4.0 removed TimeWindows.of; its replacement exists since 3.0. */
     private static TimeWindows minutes() {
         try {
             try {

@@ -18,7 +18,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
 
-/** The application as Quarkus runs it, from a fast-jar. Quarkus starts and closes Kafka Streams. */
+/** The application in a fast-jar of Quarkus. Quarkus starts and closes Kafka Streams. */
 @QuarkusMain
 public class QuarkusApp implements QuarkusApplication {
     private static final AtomicLong RECORDS = new AtomicLong();
@@ -32,7 +32,7 @@ public class QuarkusApp implements QuarkusApplication {
         return 0;
     }
 
-    /** Gives Quarkus the topology. */
+    /** Produces the topology for Quarkus. */
     @ApplicationScoped
     public static class Producer {
         @ConfigProperty(name = "app.topic")

@@ -20,13 +20,13 @@ import org.springframework.kafka.annotation.EnableKafkaStreams;
 import org.springframework.kafka.config.StreamsBuilderFactoryBean;
 import org.springframework.beans.factory.annotation.Autowired;
 
-/** The application as Spring Boot runs it, from a fat jar. Its configuration comes as Spring's own arguments. */
+/** The application in a fat jar of Spring Boot. Its configuration is in arguments of Spring. */
 @SpringBootApplication
 @EnableKafkaStreams
 public class SpringApp {
     private final AtomicLong records = new AtomicLong();
 
-    /** Starts Spring. */
+    /** Starts the application. */
     public static void main(String[] args) {
         SpringApplication.run(SpringApp.class, args).close();
     }

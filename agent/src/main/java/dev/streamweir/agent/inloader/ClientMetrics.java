@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
 import java.util.HashMap;
 import java.util.HashSet;
@@ -12,22 +12,22 @@ import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 
 /**
- * What the metrics of one KafkaStreams object tell, read in one pass. Names and tags are public in all versions (KIP-444). Values are
- * asked of a few metrics only that live in Java, by name: those of the stores reach into RocksDB, which may be closing at that moment
+ * The facts in the metrics of one KafkaStreams object, read in one pass. Names and tags are public in all versions (KIP-444). Only a few metrics,
+ * selected by name and implemented in Java, are evaluated: those of the stores call into RocksDB, which may be closing at that moment
  * (KAFKA-10025).
  */
 final class ClientMetrics {
-    /** The task of the global thread, in all versions (GlobalProcessorContextImpl). */
+    /** The task id of the global thread in all versions (GlobalProcessorContextImpl). */
     static final String GLOBAL_TASK = "-1_-1";
 
-    /** Coordinators have this less the broker's id as theirs (AbstractCoordinator), so ids from the half on are such. */
+    /** A coordinator's id is this minus the broker's id (AbstractCoordinator), so it is the larger of the two. */
     private static final int COORDINATOR = Integer.MAX_VALUE;
 
     String clientId = "";
     final Map<String, String> client = new HashMap<>();
-    /** Tasks as they are seen by thread: what is known of a thread that no assignment was seen of. */
+    /** The tasks of each thread according to the tags, for threads without a recorded assignment. */
     final TreeMap<String, ThreadTasks> threads = new TreeMap<>();
-    /** Scopes by store, by task. */
+    /** The scopes of the stores, by task and store. */
     final Map<String, TreeMap<String, String>> stores = new HashMap<>();
     final Set<Integer> brokers = new HashSet<>();
     double largestRecord;
@@ -52,7 +52,7 @@ final class ClientMetrics {
         }
     }
 
-    /** The average size of the records that the producers have written; 0: not known. */
+    /** Returns the average size of the records that the producers have written; 0 if it is unknown. */
     long averageRecord() {
         return producers == 0 ? 0 : Math.round(averages / producers);
     }
@@ -65,7 +65,7 @@ final class ClientMetrics {
                 clientId = name.tags().getOrDefault("client-id", clientId);
                 client.put(name.name(), String.valueOf(metric.metricValue()));
                 break;
-            default: // threads are in the same group with built.in.metrics.version=0.10.0-2.4 (2.8)
+            default: // with built.in.metrics.version=0.10.0-2.4 (2.8), threads are in the same group
         }
     }
 
@@ -87,18 +87,22 @@ final class ClientMetrics {
             thread.standby.add(id);
         }
         for (Map.Entry<String, String> tag : tags.entrySet()) {
-            // <scope>-id, for instance rocksdb-window-state-id
+            // The tag is <scope>-id, for example rocksdb-window-state-id.
             if (tag.getKey().endsWith("-state-id")) {
                 String scope = tag.getKey().substring(0, tag.getKey().length() - "-id".length());
-                stores.computeIfAbsent(id, none -> new TreeMap<>()).merge(tag.getValue(), scope, ClientMetrics::nearer);
+                stores.computeIfAbsent(id, none -> new TreeMap<>()).merge(tag.getValue(), scope, ClientMetrics::databaseScope);
             }
         }
     }
 
-    /** Of two scopes of one store, the one of the database below it. */
-    private static String nearer(String a, String b) {
-        boolean rocksA = a.startsWith("rocksdb");
-        return rocksA == b.startsWith("rocksdb") ? a.compareTo(b) <= 0 ? a : b : rocksA ? a : b;
+    /** Returns the scope of the database out of two scopes of one store. */
+    private static String databaseScope(String first, String second) {
+        boolean firstIsRocksDB = first.startsWith("rocksdb");
+        boolean secondIsRocksDB = second.startsWith("rocksdb");
+        if (firstIsRocksDB != secondIsRocksDB) {
+            return firstIsRocksDB ? first : second;
+        }
+        return first.compareTo(second) <= 0 ? first : second;
     }
 
     private void records(String name, Metric metric) {
@@ -119,7 +123,7 @@ final class ClientMetrics {
         }
     }
 
-    /** node-3, node-2147483644 for the coordinator on 3, node--1 for a bootstrap server. */
+    /** Counts the broker of a node: node-3, node-2147483644 for the coordinator on broker 3, node--1 for a bootstrap server. */
     private void broker(String node) {
         if (node == null || !node.startsWith("node-")) {
             return;

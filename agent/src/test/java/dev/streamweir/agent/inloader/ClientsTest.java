@@ -1,12 +1,14 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.streamweir.agent.Fixture;
+import dev.streamweir.agent.Messages;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -24,20 +27,20 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** With real KafkaStreams objects that are not started: there is no broker. */
+/** With real KafkaStreams objects that are not started, because no broker runs. */
 class ClientsTest {
     private final Clients clients = new Clients();
-    private final List<KafkaStreams> made = new ArrayList<>();
+    private final List<KafkaStreams> created = new ArrayList<>();
 
     @TempDir Path folder;
 
     @AfterEach
     void close() {
-        made.forEach(s -> s.close(Duration.ZERO));
+        created.forEach(streams -> streams.close(Duration.ZERO));
     }
 
     @Test
-    void aClient() {
+    void reportsAClient() {
         clients.created(streams("one"));
         Map<String, Object> client = clients.report().get(0);
         assertEquals("orders", client.get("applicationID"));
@@ -51,32 +54,58 @@ class ClientsTest {
         assertEquals(List.of(), client.get("globalStores"));
         assertEquals(0, client.get("brokers"));
         assertEquals(Map.of("averageSize", 0L, "largestSize", 0L), client.get("records"));
-        assertEquals("2", ((Map<?, ?>) client.get("originals")).get("num.stream.threads"));
-        assertFalse(client.containsKey("truncated"));
+        assertEquals("2", ((Map<?, ?>) client.get(Messages.ORIGINALS)).get("num.stream.threads"));
+        assertFalse(client.containsKey(Messages.TRUNCATED));
     }
 
     @Test
-    void oneThatIsMadeByConstructorsThatCallEachOtherIsOne() {
-        KafkaStreams s = streams("one");
-        clients.created(s);
-        clients.created(s);
+    void writesTheFieldsOfTheSharedFixture() throws InterruptedException {
+        Map<String, Object> fixture = Fixture.client();
+        Set<String> fields = new TreeSet<>(fixture.keySet());
+        fields.removeAll(Set.of("settings", "stateDir")); // the agent replaces the originals by these
+        fields.add(Messages.ORIGINALS);
+        clients.created(streams("one"));
+        List<Map<String, Object>> report = new ArrayList<>();
+        Thread thread = new Thread(() -> {
+            clients.assigned(Map.of(new TaskId(0, 3), Set.of()), Map.of());
+            report.addAll(clients.report());
+        }, "one-StreamThread-1");
+        thread.start();
+        thread.join();
+        Map<String, Object> client = report.get(0);
+        assertEquals(fields, new TreeSet<>(client.keySet()));
+        assertEquals(Fixture.map(fixture, "records").keySet(), Fixture.map(client, "records").keySet());
+        Map<String, Object> fixtureThread = Fixture.list(fixture, "threads").get(0);
+        assertEquals(fixtureThread.keySet(), Fixture.list(client, "threads").get(0).keySet());
+        Map<String, Object> fixtureTask = Fixture.list(fixtureThread, "tasks").get(0);
+        Map<String, Object> task = Fixture.list(Fixture.list(client, "threads").get(0), "tasks").get(0);
+        assertEquals(fixtureTask.keySet(), task.keySet());
+        assertEquals(fixtureTask.get("id"), task.get("id"));
+        assertEquals(fixtureTask.get("role"), task.get("role"));
+    }
+
+    @Test
+    void addsAClientOnce() {
+        KafkaStreams streams = streams("one");
+        clients.created(streams);
+        clients.created(streams);
         clients.created(streams("two"));
         assertEquals(2, clients.report().size());
     }
 
     @Test
-    void aClosedClientIsGone() {
-        KafkaStreams s = streams("one");
-        clients.created(s);
+    void omitsAClosedClient() {
+        KafkaStreams streams = streams("one");
+        clients.created(streams);
         long changes = clients.changes();
         assertEquals(changes, clients.changes());
-        s.close(Duration.ofSeconds(30));
+        streams.close(Duration.ofSeconds(30));
         assertEquals(List.of(), clients.report());
-        assertTrue(clients.changes() > changes, "and that is told");
+        assertTrue(clients.changes() > changes, "counts as a change");
     }
 
     @Test
-    void whatWasAssigned() throws Exception {
+    void reportsAssignedTasks() throws Exception {
         clients.created(streams("one"));
         clients.created(streams("one-StreamThread"));
         Thread thread = new Thread(() -> {
@@ -84,8 +113,8 @@ class ClientsTest {
             List<Map<String, Object>> report = clients.report();
             assertEquals("[{id=0_1, role=Active, stores=[]}, {id=0_2, role=Standby, stores=[]}, {id=1_10, role=Standby, stores=[]}]",
                 thread(report.get(0), 1).get("tasks").toString());
-            assertEquals(List.of(), thread(report.get(0), 0).get("tasks"), "another thread's");
-            assertEquals(List.of(), thread(report.get(1), 1).get("tasks"), "another client's");
+            assertEquals(List.of(), thread(report.get(0), 0).get("tasks"), "of another thread");
+            assertEquals(List.of(), thread(report.get(1), 1).get("tasks"), "of another client");
             clients.assigned(Map.of(), Map.of());
             assertEquals(List.of(), thread(clients.report().get(0), 1).get("tasks"));
             clients.assigned(Map.of(new TaskId(0, 3), Set.of()), Map.of());
@@ -95,11 +124,11 @@ class ClientsTest {
         thread.start();
         thread.join();
         assertEquals(null, failure[0]);
-        assertEquals(List.of(), thread(clients.report().get(0), 1).get("tasks"), "of a thread that has ended");
+        assertEquals(List.of(), thread(clients.report().get(0), 1).get("tasks"), "of an ended thread");
     }
 
     @Test
-    void noMoreThanAReportHolds() throws Exception {
+    void limitsTheTasksOfAReport() throws Exception {
         clients.created(streams("one"));
         Map<Object, Object> many = new HashMap<>();
         for (int i = 0; i < 20_000; i++) {
@@ -114,7 +143,7 @@ class ClientsTest {
         @SuppressWarnings("unchecked")
         Map<String, Object> client = (Map<String, Object>) many.get("report");
         assertEquals(10_000, ((List<?>) thread(client, 0).get("tasks")).size());
-        assertEquals(true, client.get("truncated"));
+        assertEquals(true, client.get(Messages.TRUNCATED));
     }
 
     private static Map<?, ?> thread(Map<String, Object> client, int index) {
@@ -124,16 +153,16 @@ class ClientsTest {
     private KafkaStreams streams(String id) {
         StreamsBuilder builder = new StreamsBuilder();
         builder.table("in", Materialized.as("store"));
-        Properties p = new Properties();
-        p.put("application.id", "orders");
-        p.put("client.id", id);
-        p.put("bootstrap.servers", "127.0.0.1:9"); // nobody is there
-        p.put("num.stream.threads", "2");
-        p.put("state.dir", folder.resolve(id).toString());
-        p.put("default.key.serde", Serdes.StringSerde.class);
-        p.put("default.value.serde", Serdes.StringSerde.class);
-        KafkaStreams s = new KafkaStreams(builder.build(), p);
-        made.add(s);
-        return s;
+        Properties configs = new Properties();
+        configs.put("application.id", "orders");
+        configs.put("client.id", id);
+        configs.put("bootstrap.servers", "127.0.0.1:9"); // no broker
+        configs.put("num.stream.threads", "2");
+        configs.put("state.dir", folder.resolve(id).toString());
+        configs.put("default.key.serde", Serdes.StringSerde.class);
+        configs.put("default.value.serde", Serdes.StringSerde.class);
+        KafkaStreams streams = new KafkaStreams(builder.build(), configs);
+        created.add(streams);
+        return streams;
     }
 }

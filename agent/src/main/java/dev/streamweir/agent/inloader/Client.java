@@ -1,8 +1,9 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
+import dev.streamweir.agent.Messages;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
@@ -17,11 +18,11 @@ import org.apache.kafka.streams.StreamsConfig;
 
 /** One KafkaStreams object. */
 final class Client {
-    /** A map of Kafka's that is not made for two threads (the producers of 2.8 with exactly_once) can fail under the reader's hands. */
+    /** Attempts to read the metrics: a map of Kafka's that is not thread-safe (the producers of 2.8 with exactly_once) can fail while it is read. */
     private static final int ATTEMPTS = 5;
 
     private final WeakReference<KafkaStreams> streams;
-    /** The largest record since the start: Kafka's own figure forgets after a minute. */
+    /** The largest record since the start. Kafka's metric covers the last minute only. */
     private double largestRecord;
 
     Client(KafkaStreams streams) {
@@ -32,33 +33,34 @@ final class Client {
         return streams.get() == other;
     }
 
-    /** The name of its KafkaStreams.State; null: closed, or gone. */
+    /** Returns the name of its KafkaStreams.State; null if it is closed or no longer exists. */
     String state() {
-        KafkaStreams s = streams.get();
-        String state = s == null ? null : String.valueOf(s.state());
+        KafkaStreams present = streams.get();
+        String state = present == null ? null : String.valueOf(present.state());
         return "NOT_RUNNING".equals(state) || "ERROR".equals(state) ? null : state;
     }
 
-    /** What its metrics tell; null: closed, or cannot be read. */
+    /** Returns the facts from its metrics; null if it no longer exists or they cannot be read. */
     ClientMetrics metrics() {
         for (int i = 0; i < ATTEMPTS; i++) {
-            KafkaStreams s = streams.get();
+            KafkaStreams present = streams.get();
             try {
-                return s == null ? null : new ClientMetrics(s.metrics());
+                return present == null ? null : new ClientMetrics(present.metrics());
             } catch (RuntimeException e) {
-                continue; // a thread came or went
+                continue; // a thread started or ended
             }
         }
         return null;
     }
 
     /**
-     * ReportedClient of the schema, with {@code originals} in the place of settings and stateDir; null: closed, or cannot be read.
+     * Returns an element of {@code clients} of the schema, with {@link Messages#ORIGINALS} in place of settings and stateDir; null if the client is
+     * closed or cannot be read.
      *
-     * @param assigned what stream threads of this loader were assigned
-     * @param room what there is room for in the report; what is used is taken off
+     * @param assigned the tasks of the stream threads of this loader
+     * @param limits the remaining tasks and stores of the report
      */
-    Map<String, Object> report(Collection<ThreadTasks> assigned, Room room) {
+    Map<String, Object> report(Collection<ThreadTasks> assigned, ReportLimits limits) {
         String state = state();
         ClientMetrics metrics = state == null ? null : metrics();
         if (metrics == null) {
@@ -70,9 +72,9 @@ final class Client {
         map.put("version", metrics.client.getOrDefault("version", ""));
         map.put("state", state);
         map.put("topology", metrics.client.getOrDefault("topology-description", ""));
-        map.put("originals", originals());
-        map.put("threads", threads(metrics, assigned, room));
-        map.put("globalStores", stores(metrics.stores.get(ClientMetrics.GLOBAL_TASK), room));
+        map.put(Messages.ORIGINALS, originals());
+        map.put("threads", threads(metrics, assigned, limits));
+        map.put("globalStores", stores(metrics.stores.get(ClientMetrics.GLOBAL_TASK), limits));
         map.put("brokers", metrics.brokers.size());
         largestRecord = Math.max(largestRecord, metrics.largestRecord);
         Map<String, Object> records = new LinkedHashMap<>();
@@ -82,46 +84,46 @@ final class Client {
         return map;
     }
 
-    private static List<Object> threads(ClientMetrics metrics, Collection<ThreadTasks> assigned, Room room) {
+    private static List<Object> threads(ClientMetrics metrics, Collection<ThreadTasks> assigned, ReportLimits limits) {
         TreeMap<String, ThreadTasks> threads = new TreeMap<>(metrics.threads);
         for (ThreadTasks tasks : assigned) {
             if (tasks.thread.startsWith(metrics.clientId + "-StreamThread-")) {
-                threads.put(tasks.thread, tasks); // says more than the metrics: a task that was just assigned, and for sure its role
+                threads.put(tasks.thread, tasks); // more than the metrics have: new tasks, and certain roles
             }
         }
         List<Object> list = new ArrayList<>();
         for (ThreadTasks tasks : threads.values()) {
-            List<Object> told = new ArrayList<>();
-            tasks(told, tasks.active, "Active", metrics, room);
-            tasks(told, tasks.standby, "Standby", metrics, room);
+            List<Object> reported = new ArrayList<>();
+            addTasks(reported, tasks.active, "Active", metrics, limits);
+            addTasks(reported, tasks.standby, "Standby", metrics, limits);
             Map<String, Object> thread = new LinkedHashMap<>();
             thread.put("name", tasks.thread);
-            thread.put("tasks", told);
+            thread.put("tasks", reported);
             list.add(thread);
         }
         return list;
     }
 
-    private static void tasks(List<Object> to, Collection<String> ids, String role, ClientMetrics metrics, Room room) {
+    private static void addTasks(List<Object> to, Collection<String> ids, String role, ClientMetrics metrics, ReportLimits limits) {
         for (String id : ids) {
-            if (!room.forTask()) {
+            if (!limits.takeTask()) {
                 return;
             }
             Map<String, Object> task = new LinkedHashMap<>();
             task.put("id", id);
             task.put("role", role);
-            task.put("stores", stores(metrics.stores.get(id), room));
+            task.put("stores", stores(metrics.stores.get(id), limits));
             to.add(task);
         }
     }
 
-    private static List<Object> stores(Map<String, String> scopes, Room room) {
+    private static List<Object> stores(Map<String, String> scopes, ReportLimits limits) {
         List<Object> list = new ArrayList<>();
         if (scopes == null) {
             return list;
         }
         for (Map.Entry<String, String> e : scopes.entrySet()) {
-            if (!room.forStore()) {
+            if (!limits.takeStore()) {
                 return list;
             }
             Map<String, Object> store = new LinkedHashMap<>();
@@ -133,19 +135,19 @@ final class Client {
     }
 
     /**
-     * The settings that the client was made with; none where its version keeps them elsewhere than in a field of KafkaStreams (2.8 to 4.4
-     * have one; its name changed).
+     * Returns the configs of the client; none if its version does not keep them in a field of KafkaStreams. Versions 2.8 to 4.4 do, under
+     * different names.
      */
     private Map<String, Object> originals() {
-        KafkaStreams s = streams.get();
-        if (s == null) {
+        KafkaStreams present = streams.get();
+        if (present == null) {
             return new HashMap<>();
         }
         for (Field field : KafkaStreams.class.getDeclaredFields()) {
             try {
                 if (StreamsConfig.class.isAssignableFrom(field.getType())) {
                     field.setAccessible(true);
-                    return new HashMap<>(((StreamsConfig) field.get(s)).originals());
+                    return new HashMap<>(((StreamsConfig) field.get(present)).originals());
                 }
             } catch (ReflectiveOperationException | RuntimeException e) {
                 continue;

@@ -1,8 +1,9 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
+import dev.streamweir.agent.ConfigKeys;
 import java.util.Map;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.state.RocksDBConfigSetter;
@@ -10,13 +11,10 @@ import org.rocksdb.Cache;
 import org.rocksdb.Options;
 
 /**
- * Puts the shared bounds into the options of each store. Kafka Streams makes one of these for each RocksDB instance, segments included. The
- * application's own setter comes first, and what it has set stays.
+ * Applies the shared bounds to the options of each store. Kafka Streams creates one setter for each RocksDB instance, segments included. The
+ * application's own setter runs first, and its settings stay.
  */
 public final class BoundedSetter implements RocksDBConfigSetter {
-    /** The key under which the agent hands the application's own setter over: dev.streamweir.agent.Injection. */
-    private static final String OWN_SETTER = "streamweir.own.rocksdb.config.setter";
-
     private RocksDBConfigSetter own;
     private Cache ownCache;
 
@@ -25,22 +23,23 @@ public final class BoundedSetter implements RocksDBConfigSetter {
 
     @Override
     public void setConfig(String storeName, Options options, Map<String, Object> configs) {
-        Sizes before = before(options);
-        Object ownClass = configs.get(OWN_SETTER);
+        InitialOptions initial = initialOf(options);
+        Object ownClass = configs.get(ConfigKeys.OWN_SETTER);
         if (ownClass instanceof Class) {
             own = (RocksDBConfigSetter) Utils.newInstance((Class<?>) ownClass);
             own.setConfig(storeName, options, configs);
         }
         try {
-            ownCache = Inside.instance.bound(options, before);
+            ownCache = InLoaderAgent.stores.bound(options, initial);
         } catch (Throwable failure) {
-            Inside.instance.finding("StoreNotBounded", "store " + storeName + " is as Kafka Streams or the application made it: " + failure);
+            InLoaderAgent.stores.addFinding(
+                    "StoreNotBounded", "store " + storeName + " keeps the options of Kafka Streams or the application: " + failure);
         }
     }
 
-    private static Sizes before(Options options) {
+    private static InitialOptions initialOf(Options options) {
         try {
-            return new Sizes(options);
+            return new InitialOptions(options);
         } catch (Throwable unknown) {
             return null;
         }
@@ -53,7 +52,7 @@ public final class BoundedSetter implements RocksDBConfigSetter {
                 own.close(storeName, options);
             }
         } finally {
-            Inside.instance.closed(ownCache);
+            InLoaderAgent.stores.closed(ownCache);
         }
     }
 }

@@ -1,15 +1,13 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
-import java.util.ArrayList;
 import java.util.IdentityHashMap;
-import java.util.List;
 import java.util.Map;
 import org.rocksdb.Cache;
 
-/** The caches that the application's own setter has put in place of the shared one, with the number of open stores that use each. */
+/** The caches of the application's own setter in use instead of the shared one, with the number of open stores of each. */
 final class OwnCaches {
     private final Map<Cache, Integer> stores = new IdentityHashMap<>();
 
@@ -21,10 +19,8 @@ final class OwnCaches {
         stores.computeIfPresent(cache, (key, count) -> count > 1 ? count - 1 : null);
     }
 
-    /** Cache and number in turn. */
-    synchronized List<Object[]> list() {
-        List<Object[]> all = new ArrayList<>();
-        stores.forEach((cache, count) -> all.add(new Object[] {cache, count}));
-        return all;
+    /** Returns a copy of the numbers of open stores by cache. */
+    synchronized Map<Cache, Integer> copy() {
+        return new IdentityHashMap<>(stores);
     }
 }

@@ -1,20 +1,20 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
 import org.rocksdb.Cache;
 import org.rocksdb.LRUCache;
 import org.rocksdb.RocksDB;
 import org.rocksdb.WriteBufferManager;
 
-/** The one cache of all stores of a loader, and the manager of their memtables, charged to it. Neither is ever closed or replaced. */
+/** The cache of all stores of a loader, and the manager of their memtables, charged to the cache. Neither is ever closed or replaced. */
 final class SharedBounds {
-    /** A shard holds the index block of a file of 390 MiB: an entry of 84 B (memplan: indexEntry, longestKey) for each block of 4 KiB. */
-    private static final long SHARD = 8L << 20;
-    /** RocksDB makes no more shards by itself (LRUCacheOptions). */
+    /** The smallest shard. It holds the index block of a file of 390 MiB: an entry of 84 B for each block of 4 KiB, as in memplan. */
+    private static final long SMALLEST_SHARD = 8L << 20;
+    /** The default limit of RocksDB (LRUCacheOptions). */
     private static final int MOST_SHARD_BITS = 6;
-    /** The part of the cache where index and filter blocks are safe from data blocks: the default of LRUCacheOptions from 6.x on. */
+    /** The part of the cache reserved for index and filter blocks: the default of LRUCacheOptions since 6.x. */
     private static final double HIGH_PRIORITY = 0.5;
 
     final Cache cache;
@@ -24,14 +24,14 @@ final class SharedBounds {
     SharedBounds(long capacity, long writeBufferManager) {
         RocksDB.loadLibrary();
         this.capacity = capacity;
-        // Not strict: a strict cache fails reads when all of it is pinned, and with them stream threads.
+        // Not strict: a strict cache fails reads when it is pinned entirely, and a failed read ends its stream thread.
         cache = new LRUCache(capacity, shardBits(capacity), false, HIGH_PRIORITY);
         writeBuffers = new WriteBufferManager(writeBufferManager, cache);
     }
 
     private static int shardBits(long capacity) {
         int bits = 0;
-        while (bits < MOST_SHARD_BITS && capacity >> (bits + 1) >= SHARD) {
+        while (bits < MOST_SHARD_BITS && capacity >> (bits + 1) >= SMALLEST_SHARD) {
             bits++;
         }
         return bits;

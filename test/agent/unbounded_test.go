@@ -17,36 +17,36 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 )
 
-// shippedCache is the block cache that Kafka Streams gives to a store (RocksDBStore.BLOCK_CACHE_SIZE).
-const shippedCache = 50 * mib
+// defaultCache is the capacity of the block cache of a store in Kafka Streams (RocksDBStore.BLOCK_CACHE_SIZE).
+const defaultCache = 50 * mib
 
-// strangers are programs in which there is nothing to bound.
-func strangers() map[string]scenario {
+// unbounded returns programs without stores that the agent could bound.
+func unbounded() map[string]scenario {
 	all := map[string]scenario{
-		"relocated Kafka Streams": {everywhere: true, run: relocated},
+		"relocated Kafka Streams": {byDefault: true, run: relocated},
 	}
 	for _, release := range []int{17, 25} {
-		all[fmt.Sprintf("no Kafka Streams on JDK %d", release)] = scenario{everywhere: true, run: func(t *testing.T, w *world) {
-			noStreams(t, w, needJVM(t, release))
+		all[fmt.Sprintf("no Kafka Streams on JDK %d", release)] = scenario{byDefault: true, run: func(t *testing.T, shared *fixture) {
+			noStreams(t, shared, needJVM(t, release))
 		}}
-		all[fmt.Sprintf("tools of JDK %d", release)] = scenario{everywhere: true, run: func(t *testing.T, w *world) {
-			tools(t, w, needJVM(t, release))
+		all[fmt.Sprintf("tools of JDK %d", release)] = scenario{byDefault: true, run: func(t *testing.T, shared *fixture) {
+			tools(t, shared, needJVM(t, release))
 		}}
 	}
 	return all
 }
 
-// relocated runs an application with Kafka under another package. It runs as shipped, and the report says so.
-func relocated(t *testing.T, w *world) {
+// relocated runs an application with a relocated Kafka. It has default RocksDB memory, and the report contains a finding.
+func relocated(t *testing.T, shared *fixture) {
 	java := needJVM(t, 17)
-	topic := w.topic(t)
-	configs := w.streamsConfigs(t, topic)
-	p := w.started(t, topic, program{
+	topic := shared.topic(t)
+	configs := shared.streamsConfigs(t, topic)
+	p := shared.started(t, topic, program{
 		jvm: java, plan: newPlan(t, goodPlan()).path,
-		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(w.built, "relocated.jar")},
+		options: []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(shared.built, "relocated.jar")},
 		run:     append([]string{"dev.streamweir.agenttest.Main"}, arguments(topic, configs)...),
 	})
-	p.eventually(t, "that nothing is bounded", func(reported report.Report) error {
+	p.eventually(t, "bounded Off", func(reported report.Report) error {
 		if reported.Bounded != report.BoundedOff || len(reported.Clients) != 0 {
 			return errors.New("want bounded Off and no clients")
 		}
@@ -55,20 +55,20 @@ func relocated(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	p.checkCapacities(t, fmt.Sprintf("capacities %d", shippedCache))
-	p.ask(t, "thread")
-	p.ask(t, "restart")
+	p.checkCapacities(t, fmt.Sprintf("capacities %d", defaultCache))
+	p.send(t, "thread")
+	p.send(t, "restart")
 	p.stop(t)
-	w.table.add(t, "relocated Kafka Streams "+newest, java, "unaffected: default RocksDB memory, and a finding", "RelocatedStreams")
+	shared.table.add(t, "relocated Kafka Streams "+newest, java, "unaffected: default RocksDB memory, and a finding", "RelocatedStreams")
 }
 
-// noStreams runs a program without Kafka Streams: same output, no thread, no property, no port.
-func noStreams(t *testing.T, w *world, java jvm) {
+// noStreams runs a program without Kafka Streams: the agent adds no output, no thread, no property and no port.
+func noStreams(t *testing.T, shared *fixture, java jvm) {
 	var outputs []string
 	for _, plan := range []string{"", newPlan(t, goodPlan()).path} {
 		p := start(t, program{
-			jvm: java, agent: w.agent, plan: plan,
-			options: []string{"-cp", filepath.Join(w.built, "classes")}, run: []string{"dev.streamweir.agenttest.Hello"},
+			jvm: java, agent: shared.agent, plan: plan,
+			options: []string{"-cp", filepath.Join(shared.built, "classes")}, run: []string{"dev.streamweir.agenttest.Hello"},
 		})
 		wait(t, "the program prints", func(context.Context) error {
 			if !strings.Contains(p.out.all(), "properties [") {
@@ -77,7 +77,7 @@ func noStreams(t *testing.T, w *world, java jvm) {
 			return nil
 		})
 		if plan != "" && listening(t, p.port) {
-			t.Errorf("somebody listens at the agent's port %d", p.port)
+			t.Errorf("a process listens on the agent's port %d", p.port)
 		}
 		_ = p.stdin.Close()
 		p.wait(t)
@@ -89,10 +89,10 @@ func noStreams(t *testing.T, w *world, java jvm) {
 	if diff := cmp.Diff(outputs[0], outputs[1]); diff != "" {
 		t.Errorf("the program's output without (-) and with (+) the agent:\n%s", diff)
 	}
-	w.table.add(t, "no Kafka Streams", java, "unaffected: same output, no thread, no port", "")
+	shared.table.add(t, "no Kafka Streams", java, "unaffected: same output, no thread, no port", "")
 }
 
-// withoutNotes takes away what the JVM says of the variables that it has read.
+// withoutNotes removes the JVM's notes on the variables that it has read.
 func withoutNotes(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {
@@ -103,10 +103,10 @@ func withoutNotes(output string) string {
 	return strings.Join(lines, "")
 }
 
-// tools runs tools of the JDK in a container where every JVM gets the agent, through JAVA_TOOL_OPTIONS.
-func tools(t *testing.T, w *world, java jvm) {
+// tools runs tools of the JDK in a container where JAVA_TOOL_OPTIONS loads the agent into every JVM.
+func tools(t *testing.T, shared *fixture, java jvm) {
 	store := filepath.Join(t.TempDir(), "keys")
-	option := fmt.Sprintf("-javaagent:%s=plan=%s,port=%d", w.agent, newPlan(t, goodPlan()).path, freePort(t))
+	option := fmt.Sprintf("-javaagent:%s=plan=%s,port=%d", shared.agent, newPlan(t, goodPlan()).path, freePort(t))
 	for _, argv := range [][]string{
 		{"keytool", "-genkeypair", "-keyalg", "EC", "-dname", "CN=a", "-storepass", "changeit", "-alias"},
 		{"keytool", "-list", "-storepass", "changeit", "-keystore"},
@@ -132,5 +132,5 @@ func tools(t *testing.T, w *world, java jvm) {
 			t.Errorf("the output of %s without (-) and with (+) the agent:\n%s", argv[0], diff)
 		}
 	}
-	w.table.add(t, "tools: keytool, jcmd", java, "unaffected: same output", "through JAVA_TOOL_OPTIONS")
+	shared.table.add(t, "tools: keytool, jcmd", java, "unaffected: same output", "through JAVA_TOOL_OPTIONS")
 }

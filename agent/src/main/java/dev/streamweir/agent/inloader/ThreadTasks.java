@@ -1,12 +1,12 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.agent.inside;
+package dev.streamweir.agent.inloader;
 
 import java.util.Collection;
 import java.util.TreeSet;
 
-/** What a stream thread was assigned last: its task ids as texts, which are {@code <subtopology>_<partition>} in all versions. */
+/** The last assignment of a stream thread, as task ids of the form {@code <subtopology>_<partition>}, the same in all versions. */
 final class ThreadTasks {
     final String thread;
     final TreeSet<String> active = new TreeSet<>();
