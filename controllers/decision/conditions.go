@@ -80,26 +80,9 @@ func judgeReady(verdicts map[string]verdict) verdict {
 	return *isTrue(v1alpha1.ReasonPlanApplied, planAppliedText)
 }
 
-// targetProblem returns the reason for which there is no container to plan for, if there is one.
-func targetProblem(f *Facts) Problem {
-	switch {
-	case f.ConflictingApp != "":
-		return Problem{v1alpha1.ReasonConflictingStreamApp, conflictingAppText(f)}
-	case f.Workload == nil:
-		return Problem{v1alpha1.ReasonTargetNotFound, targetNotFoundText(f)}
-	case f.Container == nil && f.App.Spec.Container == "":
-		return Problem{v1alpha1.ReasonContainerAmbiguous, containerAmbiguousText(f)}
-	case f.Container == nil:
-		return Problem{v1alpha1.ReasonContainerNotFound, containerNotFoundText(f)}
-	case f.Container.BestEffort, f.Container.Limit == nil:
-		return f.NotInjectable
-	}
-	return Problem{}
-}
-
 var compatibleChain = []check{
 	// The target can be planned for.
-	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(targetProblem(f)) },
+	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.TargetProblem) },
 	// Flags and properties make sense.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.Plan.Invalid) == 0 {
@@ -250,7 +233,7 @@ var cascadeChain = []check{
 	failuresTolerated,
 	// The limits are too small even without a failure.
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict {
-		if requestedTolerance(f) > 0 {
+		if f.Failures.ToTolerate() > 0 {
 			return nil
 		}
 		return isFalse(v1alpha1.ReasonWouldCascade, limitsExceededNowText)
@@ -264,15 +247,10 @@ var cascadeChain = []check{
 	},
 }
 
-// requestedTolerance returns the number of pod failures to tolerate: at least one pod must survive.
-func requestedTolerance(f *Facts) int {
-	return min(f.Failures.Tolerated, max(0, f.Failures.Instances-1))
-}
-
 func failuresTolerated(f *Facts, d *Decision, _ *Outcome) *verdict {
 	// Failures of unavailable pods have been tolerated already.
 	tolerated := d.Plan.Tolerated + f.Failures.Unavailable + f.Failures.Starting
-	if d.Plan.Tolerated < 0 || tolerated < requestedTolerance(f) {
+	if d.Plan.Tolerated < 0 || tolerated < f.Failures.ToTolerate() {
 		return nil
 	}
 	return isTrue(v1alpha1.ReasonPodFailuresTolerated, failuresToleratedText(f, d))

@@ -34,6 +34,8 @@ type Facts struct {
 	Measured v1alpha1.MeasuredRegions
 	// Proven: new pods count as bounded.
 	Proven bool
+	// TargetProblem is the reason for which there is no container to plan for; not found if there is one.
+	TargetProblem Problem
 	// NotInjectable is the reason for which the plan cannot be injected into new pods; not found if it can.
 	NotInjectable Problem
 
@@ -48,44 +50,6 @@ type Facts struct {
 	Memory Memory
 }
 
-// deriveFacts derives the facts of one pass.
-func deriveFacts(w World, m Memory) Facts {
-	f := Facts{
-		Now: w.Now, App: w.App, ConflictingApp: w.ConflictingApp, Kafka: w.Group,
-		PlanConfigMap: w.PlanConfigMap, Injection: w.Injection, AgentConfigMap: w.AgentConfigMap,
-		SuppliedTopology: w.Topology, AssumeBounded: w.AssumeBounded, ColdStart: w.ColdStart, Memory: m,
-	}
-	f.Workload = workloadOf(w.StatefulSet, w.Deployment)
-	if f.Workload != nil {
-		f.Container = containerOf(w.App, f.Workload.Template, w.ConfigMaps)
-	}
-	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
-	if f.Container != nil {
-		f.Pods = podsOf(w.Pods, f.Container.Name, w.Nodes)
-		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
-	}
-	if w.Reports != nil {
-		f.Pods = withReports(f.Pods, w.Reports, toTolerate)
-		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Now)
-	}
-	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods)
-	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)
-	f.Measured = measuredOf(m.Measured, f.Pods, w.Now)
-	if f.Container != nil {
-		f.Proven = f.AgentConfigMap != "" && f.Images.proven(f.Container.Image, f.Pods)
-	}
-	f.Failures = Failures{Tolerated: 1}
-	if f.Workload != nil {
-		f.Failures = countFailures(f.Pods, f.Workload.Replicas, f.Workload.RollingOut, toTolerate, m.PodsUnavailableSince, w.Now)
-		f.Failures.Starting = f.Assignment.startingPods(f.Pods, w.Now)
-	}
-	if f.Container != nil && f.Container.Limit != nil {
-		now := usageOf(f.Container, f.Workload.Replicas, w.App.Spec.Memory.Requests, f.Pods)
-		f.Cap = namespaceCap(w.LimitRanges, w.ResourceQuotas, now)
-	}
-	return f
-}
-
 // edited returns whether the StreamApp has changed since the last pass.
 func (f *Facts) edited() bool {
 	seen := f.Memory.ObservedGeneration
@@ -93,7 +57,7 @@ func (f *Facts) edited() bool {
 }
 
 // plannable returns whether there is a container with a memory limit to plan for.
-func (f *Facts) plannable() bool { return !targetProblem(f).Found() }
+func (f *Facts) plannable() bool { return !f.TargetProblem.Found() }
 
 // Mode returns the effective mode.
 func (f *Facts) Mode() v1alpha1.Mode {
@@ -106,13 +70,4 @@ func (f *Facts) Mode() v1alpha1.Mode {
 // excludedImage returns whether pods with the template's image are no longer injected.
 func (f *Facts) excludedImage() bool {
 	return f.Container != nil && slices.Contains(f.Images.excluded(f.Pods), f.Container.Image)
-}
-
-// Earliest returns the shortest wait. A wait of 0 means never.
-func Earliest(waits ...time.Duration) time.Duration {
-	waits = slices.DeleteFunc(waits, func(wait time.Duration) bool { return wait == 0 })
-	if len(waits) == 0 {
-		return 0
-	}
-	return slices.Min(waits)
 }

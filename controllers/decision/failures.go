@@ -53,6 +53,9 @@ type Failures struct {
 	recheckAfter time.Duration
 }
 
+// ToTolerate returns the number of pod failures that the limits have to tolerate: at least one pod must survive.
+func (f Failures) ToTolerate() int { return min(f.Tolerated, max(0, f.Instances-1)) }
+
 // countFailures counts the instances and decides which pods are lost. podFailuresToTolerate is the user's setting; nil for the default.
 // unavailableSince is the time remembered from earlier passes; zero if no pod was unavailable.
 func countFailures(pods []Pod, replicas int, rollingOut bool, podFailuresToTolerate *int32, unavailableSince, now time.Time) Failures {

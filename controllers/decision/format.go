@@ -5,12 +5,18 @@ package decision
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
+
+// NoLimit is the required limit of a load that no limit holds.
+const NoLimit = int64(math.MaxInt64)
 
 // quantity returns bytes in the format of Kubernetes: multiples of 1 MiB in Mi, other amounts in bytes.
 func quantity(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }
@@ -57,4 +63,13 @@ func deref(n *int32) int32 {
 		return 0
 	}
 	return *n
+}
+
+// Earliest returns the shortest wait. A wait of 0 means never.
+func Earliest(waits ...time.Duration) time.Duration {
+	waits = slices.DeleteFunc(waits, func(wait time.Duration) bool { return wait == 0 })
+	if len(waits) == 0 {
+		return 0
+	}
+	return slices.Min(waits)
 }

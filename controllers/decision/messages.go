@@ -209,11 +209,11 @@ func failuresToleratedText(f *Facts, d *Decision) string {
 
 func wouldCascadeText(f *Facts, d *Decision) string {
 	return fmt.Sprintf("after the failure of %s, survivors would exceed their limits: %s are required",
-		podsText(requestedTolerance(f)), requiredText(d.Plan.Required))
+		podsText(f.Failures.ToTolerate()), requiredText(d.Plan.Required))
 }
 
 func cappedText(f *Facts, d *Decision) string {
-	return fmt.Sprintf("%s are required to tolerate the failure of %s, but %s", requiredText(d.Plan.Required), podsText(requestedTolerance(f)), d.Plan.Capped)
+	return fmt.Sprintf("%s are required to tolerate the failure of %s, but %s", requiredText(d.Plan.Required), podsText(f.Failures.ToTolerate()), d.Plan.Capped)
 }
 
 func frozenText(d *Decision) string { return "nothing was changed: " + d.Frozen.Message }

@@ -15,9 +15,6 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// NoLimit is the required limit of a load that no limit holds.
-const NoLimit = int64(memplan.MaxBytes)
-
 // Plan is the plan of the application. Amounts are bytes.
 type Plan struct {
 	// TasksKnown: a source shows the tasks. Otherwise the plan is a bootstrap plan.
@@ -152,6 +149,12 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 		input.Current = memplan.Bytes(f.Injection.Spec.Memory.Limit.Value())
 	}
 	return input
+}
+
+// podKind returns the kind of a running pod.
+func podKind(f *Facts, p *Pod) memplan.PodKind {
+	bounded := f.AssumeBounded || f.Images.boundedPod(p)
+	return memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
 }
 
 // limitRange returns the allowed range of the limit. Without a range in the spec the template's limit is given.

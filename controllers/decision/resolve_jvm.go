@@ -89,12 +89,6 @@ func runningVariants(f *Facts, w memplan.Workload) map[memplan.PodKind]memplan.W
 	return variants
 }
 
-// podKind returns the kind of a running pod.
-func podKind(f *Facts, p *Pod) memplan.PodKind {
-	bounded := f.AssumeBounded || f.Images.boundedPod(p)
-	return memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
-}
-
 // withStartedHeap returns the workload in a pod that was started with the plan: its JVM keeps the heap of the published plan, whatever a new
 // plan sets, and may have a larger one after its next start.
 func withStartedHeap(w memplan.Workload, published *corev1.ConfigMap) memplan.Workload {

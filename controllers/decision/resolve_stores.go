@@ -32,6 +32,11 @@ var shownKinds = map[assignment.StoreKind]memplan.StoreKind{
 // cachedKinds are the kinds whose stores have the record cache on by default, in the DSL. Joins and buffers have none.
 var cachedKinds = []memplan.StoreKind{memplan.TimestampedKeyValue, memplan.Window, memplan.Session}
 
+// storeIndex returns the index of the store with this name; -1 if there is none.
+func storeIndex(stores []memplan.Store, name string) int {
+	return slices.IndexFunc(stores, func(s memplan.Store) bool { return s.Name == name })
+}
+
 // storeOf converts a store with a changelog topic.
 func storeOf(c assignment.Changelog) memplan.Store {
 	source := memplan.Measured

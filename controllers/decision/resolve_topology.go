@@ -143,11 +143,6 @@ func refineSubtopology(s memplan.Subtopology, group *assignment.Group) memplan.S
 	return s
 }
 
-// storeIndex returns the index of the store with this name; -1 if there is none.
-func storeIndex(stores []memplan.Store, name string) int {
-	return slices.IndexFunc(stores, func(s memplan.Store) bool { return s.Name == name })
-}
-
 // subtopologyOf converts a subtopology of a group.
 func subtopologyOf(s assignment.Subtopology) memplan.Subtopology {
 	result := memplan.Subtopology{ID: s.ID, Tasks: int(s.Tasks), InputPartitions: max(1, len(s.SourceTopics))}
