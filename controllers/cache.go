@@ -17,8 +17,8 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// CacheOptions keeps the operator small in large clusters. It watches all pods and nodes, since a pod carries no label of ours
-// by which the API server could select; so the cache keeps only what a pass reads. Of ConfigMaps it holds its own.
+// CacheOptions keeps the operator small in large clusters. It watches all pods and nodes, because pods have no label of the operator for the
+// API server to select by. The cache keeps only the fields that a pass reads, and only the operator's own ConfigMaps.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -30,7 +30,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trimPod keeps owner, node, resources, images, the agent's volume and status of a pod, and our own annotations, and nothing else.
+// trimPod keeps owner, node, resources, images, the agent's volume, the status, and the operator's annotations of a pod.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -51,7 +51,7 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimConfigMap drops what is binary: the agent, one copy for each StreamApp. That a copy is the right one is read at the source.
+// trimConfigMap drops binary data: the agent, one copy per StreamApp. Its content is read at the source.
 var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {
@@ -62,7 +62,7 @@ var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimNode keeps what tells whether a node is lost.
+// trimNode keeps the condition that shows a lost node.
 var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -108,7 +108,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return trimmed
 }
 
-// Names of the fields by which the cache is indexed.
+// Names of the cache's indexes.
 const (
 	indexPodWorkload     = "streamweir.workload" // pods: kind/name of the workload that owns them
 	indexPodNode         = "streamweir.node"     // pods: the node they run on

@@ -51,7 +51,7 @@ type Reports interface {
 // StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as planned.
 type StreamAppReconciler struct {
 	client.Client
-	// APIReader reads past the cache: what was written is read back, and what is deleted is looked up, at the source.
+	// APIReader reads past the cache: written objects are read back, and deleted ones are looked up, at the source.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
 	Groups    Groups

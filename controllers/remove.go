@@ -19,8 +19,7 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// unneededFor is how long a ConfigMap stays after it is no longer needed, so that a kubelet that restarts, or a pod that is being created, still
-// finds it.
+// unneededFor is how long an unneeded ConfigMap stays: a restarting kubelet, or a pod in creation, still finds it.
 const unneededFor = time.Hour
 
 // remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; plan and agents after

@@ -9,8 +9,8 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// appliedChain asks, from the cause that hides all others to the smallest: is there a plan to apply, could it be written, do running
-// pods have their limits, and do they run with the plan.
+// appliedChain goes from the cause that hides all others to the smallest one: a missing plan, failed writes, limits of running pods, pods
+// without the plan.
 var appliedChain = []check{
 	// There is no target.
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict {
@@ -135,22 +135,23 @@ func resizesPending(f *Facts, _ *Decision, _ *Outcome) *verdict {
 // podsWithoutPlan finds pods that run without the plan or the agent. Those that were created before the injection need a restart, and the
 // user chooses when. Those that were created after it were missed by the admission policy.
 func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
-	older, missed, firstMissed := 0, 0, ""
+	var older int
+	var missed []string
 	for _, p := range runningPods(f.Pods) {
-		complete := p.Injected && (p.AgentConfigMap != "" || f.AgentConfigMap == "")
+		hasAgent := p.AgentConfigMap != "" || f.AgentConfigMap == ""
+		complete := p.Injected && hasAgent
 		afterInjection := f.Injection != nil && p.Created.After(f.Injection.CreationTimestamp.Time)
 		switch {
 		case p.OptedOut, complete:
 		case afterInjection && !p.Injected:
-			missed++
-			firstMissed = cmp.Or(firstMissed, p.Name)
+			missed = append(missed, p.Name)
 		default: // created before the injection, or by an older operator
 			older++
 		}
 	}
 	switch {
-	case missed > 0:
-		return isFalse(v1alpha1.ReasonPodsNotInjected, podsNotInjectedText(f, missed, firstMissed))
+	case len(missed) > 0:
+		return isFalse(v1alpha1.ReasonPodsNotInjected, podsNotInjectedText(f, missed))
 	case older > 0:
 		return isFalse(v1alpha1.ReasonRestartNeeded, podsOlderThanPlanText(f, older))
 	}

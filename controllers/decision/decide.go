@@ -110,7 +110,7 @@ func rolloutInProgress(f *Facts) bool {
 	})
 }
 
-// excludeImages changes only the excluded images of a frozen injection: that an image fails to start is known, whatever else is not.
+// excludeImages changes only the excluded images of a frozen injection: an image that fails to start is known without any other source.
 func (d *Decision) excludeImages() {
 	injection := d.Facts.Injection
 	excluded := d.Facts.Images.excluded(d.Facts.Pods)

@@ -22,7 +22,7 @@ import (
 //	    └──► FailedToStart ──────────────────────────────────────┘
 //	  the first container ends within the startup window           a later pod reports
 //
-// A pod of an image that failed to start is no longer injected. An edit of the StreamApp removes that state, so that it is tried again.
+// Pods of an image that failed to start are no longer injected. An edit of the StreamApp removes that state: the operator retries.
 
 // stateRank orders the states of an image: a state is only replaced by one of a higher rank.
 var stateRank = map[v1alpha1.ImageState]int{v1alpha1.ImageFailedToStart: 1, v1alpha1.ImageStarted: 2, v1alpha1.ImageProven: 3}

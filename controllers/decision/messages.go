@@ -257,9 +257,9 @@ func resizeRestartsText(f *Facts, d *Decision) string {
 		podsText(len(d.Restarts)), verb, resize.Pod, bytesText(resize.To), restartCommand(f))
 }
 
-func podsNotInjectedText(f *Facts, count int, pod string) string {
+func podsNotInjectedText(f *Facts, pods []string) string {
 	return fmt.Sprintf("%s started without the plan although it was to be injected (%s); check that the admission policy streamweir-injection and its "+
-		"binding are installed (Kubernetes 1.36 or newer), then restart: %s", podsText(count), pod, restartCommand(f))
+		"binding are installed (Kubernetes 1.36 or newer), then restart: %s", podsText(len(pods)), pods[0], restartCommand(f))
 }
 
 func podsOlderThanPlanText(f *Facts, count int) string {

@@ -96,8 +96,8 @@ func (p *Pod) starting(now time.Time) bool {
 	return p.ContainerDown || now.Sub(p.Started) <= startingGrace
 }
 
-// startingGrace is how long a container may run before it must be a member of the group. Until then a process without a pod is the one
-// that it replaces. It is longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker removes that process.
+// startingGrace is how long a container may run before it must be a member of the group. Until then a process without a pod is its
+// predecessor. The grace is longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker removes the predecessor.
 const startingGrace = 2 * time.Minute
 
 // EffectiveLimit returns the limit that counts: the kubelet's, else that of the spec; nil without a limit.
@@ -190,8 +190,8 @@ func (p *Pod) readStatus(pod *corev1.Pod, container string) {
 	}
 }
 
-// startupWindow is how long a container may run that counts as one that failed to start. A JVM with an option that it refuses ends within a
-// second. An application that gives up on its brokers does so within a minute or two (default.api.timeout.ms is 60 s).
+// startupWindow is the time within which an end of the container counts as a failed start. A JVM with an invalid option ends within a second. An
+// application without brokers gives up within a minute or two (default.api.timeout.ms is 60 s).
 const startupWindow = 2 * time.Minute
 
 // startupFailed returns whether a container ended by itself within the startup window. An end with its node, by its memory limit, or by the

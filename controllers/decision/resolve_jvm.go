@@ -89,8 +89,8 @@ func runningVariants(f *Facts, w memplan.Workload) map[memplan.PodKind]memplan.W
 	return variants
 }
 
-// withStartedHeap returns the workload in a pod that was started with the plan: its JVM keeps the heap of the published plan, whatever a new
-// plan sets, and may have a larger one after its next start.
+// withStartedHeap returns the workload in a pod that was started with the plan: its JVM keeps the heap of the published plan until its next
+// start, which may give it a larger one.
 func withStartedHeap(w memplan.Workload, published *corev1.ConfigMap) memplan.Workload {
 	if w.JVM.HeapMode != memplan.HeapPlanned {
 		return w

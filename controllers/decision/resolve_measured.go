@@ -25,8 +25,8 @@ const measuredStep = 8 << 20
 // maxRecord is the largest effective record: a producer holds a request in one array.
 const maxRecord = 1 << 31
 
-// growthNum and growthDen are the part by which a region that is smaller than assumed may still grow: code paths that a warmed-up process has not
-// run yet. A choice.
+// growthNum and growthDen are the growth to expect of a region below its assumed size: a warmed-up process has not run every code path yet. A
+// choice.
 const growthNum, growthDen = 5, 4
 
 // measuredOf returns the measured figures: the largest that any pod of the newest image has reported. The figures of one image do not apply to
@@ -65,7 +65,8 @@ func measuredOf(remembered v1alpha1.MeasuredRegions, pods []Pod, now time.Time) 
 
 // newestImage returns the digest of the process that started last; empty without a report.
 func newestImage(pods []Pod) string {
-	image, started := "", int64(0)
+	var image string
+	var started int64
 	for i := range pods {
 		p := &pods[i]
 		if r := p.Report.Report; r != nil && r.Started > started && p.ImageID != "" && len(p.ImageID) <= maxImageName {

@@ -99,7 +99,7 @@ func reportedAllocator(a report.Allocator) *memplan.Fact[memplan.Allocator] {
 // ownCaches returns the capacity of the block caches that the application keeps: their sum where stores share them, else the largest, of
 // which each store has one.
 func ownCaches(caches []report.Cache) (capacity memplan.Fact[memplan.Bytes], perStore bool) {
-	sum, largest := memplan.Bytes(0), memplan.Bytes(0)
+	var sum, largest memplan.Bytes
 	for _, c := range caches {
 		sum = sum.Add(memplan.Bytes(c.Capacity))
 		largest = max(largest, memplan.Bytes(c.Capacity))

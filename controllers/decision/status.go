@@ -85,7 +85,8 @@ func setFigures(status *v1alpha1.StreamAppStatus, d *Decision) {
 
 // boundedPods returns the number of pods that have reported that they are bounded; nil if no pod is expected to report.
 func boundedPods(pods []Pod) *int32 {
-	expected, bounded := false, int32(0)
+	expected := false
+	bounded := int32(0)
 	for i := range pods {
 		r := &pods[i].Report
 		expected = expected || r.Expected

@@ -45,8 +45,9 @@ func withdrawalOf(f *Facts) *Withdrawal {
 // another pod is still starting or stopping, for which the workload's controller waits.
 func placementFails(f *Facts) bool {
 	refused := strings.Contains(f.Workload.CreateFailure, "memory") // LimitRanges and quotas name the exceeded resource
-	unschedulable := func(p Pod) bool { return p.Injected && p.Unschedulable }
-	if refused || f.Injection.Spec.Memory.Request != nil && slices.ContainsFunc(f.Pods, unschedulable) {
+	unschedulable := slices.ContainsFunc(f.Pods, func(p Pod) bool { return p.Injected && p.Unschedulable })
+	notPlaced := f.Injection.Spec.Memory.Request != nil && unschedulable
+	if refused || notPlaced {
 		return true
 	}
 	longAgo := func(since time.Time) bool {
