@@ -11,9 +11,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
@@ -22,150 +22,153 @@ import (
 
 // gather reads everything that a pass needs.
 func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamApp) (decision.World, error) {
-	world := decision.World{Now: r.Clock.Now(), App: app, AgentConfigMap: r.agentConfigMapFor(app)}
-	steps := []struct {
-		name string
-		read func(context.Context, *decision.World) error
-	}{
-		{"StreamApps with the same target", r.readConflictingApp},
-		{"the workload", r.readWorkload},
-		{"ConfigMaps of envFrom", r.readConfigMaps},
-		{"pods and nodes", r.readPods},
-		{"LimitRanges and quotas", r.readNamespace},
-		{"the plan and the injection", r.readOwnObjects},
+	w := decision.World{Now: r.Clock.Now(), App: app, AgentConfigMap: r.agentConfigMapFor(app)}
+	read := reader{StreamAppReconciler: r, ctx: ctx, app: app}
+	w.ConflictingApp = read.conflictingApp()
+	w.StatefulSet, w.Deployment = read.target()
+	if template := w.Template(); template != nil {
+		w.ConfigMaps = read.configMaps(decision.ConfigMapsToRead(app, template))
+		w.Pods = read.pods()
+		w.Nodes = read.nodes(w.Pods)
+		w.LimitRanges = read.limitRanges()
+		w.ResourceQuotas = read.resourceQuotas()
 	}
-	for _, step := range steps {
-		if err := step.read(ctx, &world); err != nil {
-			return decision.World{}, fmt.Errorf("reading %s: %w", step.name, err)
-		}
+	w.PlanConfigMap = read.planConfigMap()
+	w.Injection = read.injection()
+	if read.err != nil {
+		return decision.World{}, read.err
 	}
-	key := client.ObjectKeyFromObject(app).String()
-	world.Group = r.groupOf(app, key)
-	r.readReports(&world, key)
-	return world, nil
+	w.Group = r.groupOf(app)
+	w.Reports = r.reportsOf(app, decision.AgentEndpoints(w))
+	return w, nil
 }
 
-// readConflictingApp finds the oldest StreamApp with the same target. Of two created in the same second the name decides.
-func (r *StreamAppReconciler) readConflictingApp(ctx context.Context, world *decision.World) error {
+// reader reads the objects of one StreamApp until the first error. It lives for one call of gather.
+type reader struct {
+	*StreamAppReconciler
+	ctx context.Context
+	app *v1alpha1.StreamApp
+	err error
+}
+
+// list lists objects of the namespace.
+func (r *reader) list(name string, list client.ObjectList, options ...client.ListOption) {
+	if r.err != nil {
+		return
+	}
+	if err := r.List(r.ctx, list, append(options, client.InNamespace(r.app.Namespace))...); err != nil {
+		r.err = fmt.Errorf("reading %s: %w", name, err)
+	}
+}
+
+// get reads an object and returns whether it exists.
+func (r *reader) get(from client.Reader, key client.ObjectKey, object client.Object) bool {
+	if r.err != nil {
+		return false
+	}
+	err := from.Get(r.ctx, key, object)
+	if client.IgnoreNotFound(err) != nil {
+		r.err = fmt.Errorf("reading %T %s: %w", object, key.Name, err)
+	}
+	return err == nil
+}
+
+// key returns the key of an object in the namespace.
+func (r *reader) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.app.Namespace, Name: name}
+}
+
+func (r *reader) conflictingApp() string {
 	var same v1alpha1.StreamAppList
-	if err := r.List(ctx, &same, client.InNamespace(world.App.Namespace),
-		client.MatchingFields{indexStreamAppTarget: decision.TargetOf(world.App).String()}); err != nil {
-		return err
-	}
-	world.ConflictingApp = decision.ConflictingApp(world.App, same.Items)
-	return nil
+	r.list("StreamApps with the same target", &same, client.MatchingFields{indexStreamAppTarget: decision.TargetOf(r.app).String()})
+	return decision.ConflictingApp(r.app, same.Items)
 }
 
-func (r *StreamAppReconciler) readWorkload(ctx context.Context, world *decision.World) error {
-	target := world.App.Spec.TargetRef
-	key := client.ObjectKey{Namespace: world.App.Namespace, Name: target.Name}
-	switch target.Kind {
+// target reads the workload of either kind.
+func (r *reader) target() (*appsv1.StatefulSet, *appsv1.Deployment) {
+	switch target := decision.TargetOf(r.app); target.Kind {
 	case v1alpha1.KindStatefulSet:
-		var set appsv1.StatefulSet
-		if err := r.Get(ctx, key, &set); err != nil {
-			return client.IgnoreNotFound(err)
+		set := &appsv1.StatefulSet{}
+		if r.get(r.Client, r.key(target.Name), set) {
+			return set, nil
 		}
-		world.StatefulSet = &set
 	case v1alpha1.KindDeployment:
-		var deployment appsv1.Deployment
-		if err := r.Get(ctx, key, &deployment); err != nil {
-			return client.IgnoreNotFound(err)
+		deployment := &appsv1.Deployment{}
+		if r.get(r.Client, r.key(target.Name), deployment) {
+			return nil, deployment
 		}
-		world.Deployment = &deployment
 	}
-	return nil
+	return nil, nil
 }
 
-// readConfigMaps reads the ConfigMaps that may set the variable for JVM options. They are read at the source: the cache only has the
-// operator's own.
-func (r *StreamAppReconciler) readConfigMaps(ctx context.Context, world *decision.World) error {
-	template := world.Template()
-	if template == nil {
-		return nil
-	}
-	world.ConfigMaps = map[string]*corev1.ConfigMap{}
-	for _, name := range decision.ConfigMapsToRead(world.App, template) {
-		var configMap corev1.ConfigMap
-		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: world.App.Namespace, Name: name}, &configMap)
-		if apierrors.IsNotFound(err) {
-			continue
+// configMaps reads ConfigMaps at the source: the cache only has the operator's own. Missing ones are left out.
+func (r *reader) configMaps(names []string) map[string]*corev1.ConfigMap {
+	found := map[string]*corev1.ConfigMap{}
+	for _, name := range names {
+		configMap := &corev1.ConfigMap{}
+		if r.get(r.APIReader, r.key(name), configMap) {
+			found[name] = configMap
 		}
-		if err != nil {
-			return err
-		}
-		world.ConfigMaps[name] = &configMap
 	}
-	return nil
+	return found
 }
 
-func (r *StreamAppReconciler) readPods(ctx context.Context, world *decision.World) error {
-	if world.Template() == nil {
-		return nil
-	}
+func (r *reader) pods() []corev1.Pod {
 	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.InNamespace(world.App.Namespace),
-		client.MatchingFields{indexPodWorkload: decision.TargetOf(world.App).String()}); err != nil {
-		return err
-	}
-	world.Pods = pods.Items
-	world.Nodes = map[string]*corev1.Node{}
-	for i := range pods.Items {
-		name := pods.Items[i].Spec.NodeName
-		if _, known := world.Nodes[name]; known || name == "" {
+	r.list("pods", &pods, client.MatchingFields{indexPodWorkload: decision.TargetOf(r.app).String()})
+	return pods.Items
+}
+
+// nodes reads the nodes of pods. A node that does not exist is nil.
+func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
+	nodes := map[string]*corev1.Node{}
+	for i := range pods {
+		name := pods[i].Spec.NodeName
+		if _, known := nodes[name]; known || name == "" {
 			continue
 		}
-		var node corev1.Node
-		err := r.Get(ctx, client.ObjectKey{Name: name}, &node)
-		switch {
-		case apierrors.IsNotFound(err):
-			world.Nodes[name] = nil
-		case err != nil:
-			return err
-		default:
-			world.Nodes[name] = &node
+		node := &corev1.Node{}
+		if !r.get(r.Client, client.ObjectKey{Name: name}, node) {
+			node = nil
 		}
+		nodes[name] = node
 	}
-	return nil
+	return nodes
 }
 
-func (r *StreamAppReconciler) readNamespace(ctx context.Context, world *decision.World) error {
-	if world.Template() == nil {
+func (r *reader) limitRanges() []corev1.LimitRange {
+	var ranges corev1.LimitRangeList
+	r.list("LimitRanges", &ranges)
+	return ranges.Items
+}
+
+func (r *reader) resourceQuotas() []corev1.ResourceQuota {
+	var quotas corev1.ResourceQuotaList
+	r.list("ResourceQuotas", &quotas)
+	return quotas.Items
+}
+
+func (r *reader) planConfigMap() *corev1.ConfigMap {
+	configMap := &corev1.ConfigMap{}
+	if !r.get(r.Client, r.key(decision.PlanConfigMapName(r.app.Name)), configMap) {
 		return nil
 	}
-	var ranges corev1.LimitRangeList
-	if err := r.List(ctx, &ranges, client.InNamespace(world.App.Namespace)); err != nil {
-		return err
-	}
-	var quotas corev1.ResourceQuotaList
-	if err := r.List(ctx, &quotas, client.InNamespace(world.App.Namespace)); err != nil {
-		return err
-	}
-	world.LimitRanges = ranges.Items
-	world.ResourceQuotas = quotas.Items
-	return nil
+	return configMap
 }
 
-// readOwnObjects reads the plan and the injection. The injection is read at the source: it holds the memory of withdrawn limits, which a pass
-// right after the one that wrote it must not miss.
-func (r *StreamAppReconciler) readOwnObjects(ctx context.Context, world *decision.World) error {
-	var configMap corev1.ConfigMap
-	key := client.ObjectKey{Namespace: world.App.Namespace, Name: decision.PlanConfigMapName(world.App.Name)}
-	if err := r.Get(ctx, key, &configMap); client.IgnoreNotFound(err) != nil {
-		return err
-	} else if err == nil {
-		world.PlanConfigMap = &configMap
+// injection reads the PodInjection at the source: it holds the memory of withdrawn limits, which a pass right after the one that wrote it must
+// not miss.
+func (r *reader) injection() *v1alpha1.PodInjection {
+	injection := &v1alpha1.PodInjection{}
+	if !r.get(r.APIReader, r.key(r.app.Name), injection) {
+		return nil
 	}
-	var injection v1alpha1.PodInjection
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(world.App), &injection); client.IgnoreNotFound(err) != nil {
-		return err
-	} else if err == nil {
-		world.Injection = &injection
-	}
-	return nil
+	return injection
 }
 
-// groupOf returns the Kafka group of the StreamApp and has it polled.
-func (r *StreamAppReconciler) groupOf(app *v1alpha1.StreamApp, key string) decision.GroupSource {
+// groupOf returns the Kafka group of a StreamApp and has it polled.
+func (r *StreamAppReconciler) groupOf(app *v1alpha1.StreamApp) decision.GroupSource {
+	key := client.ObjectKeyFromObject(app).String()
 	ref, unavailable := r.groupRef(app)
 	if unavailable.Found() {
 		r.Groups.Forget(key)
@@ -173,6 +176,24 @@ func (r *StreamAppReconciler) groupOf(app *v1alpha1.StreamApp, key string) decis
 	}
 	r.Groups.Track(key, ref)
 	return decision.GroupSource{Ref: ref, Latest: r.Groups.Latest(ref)}
+}
+
+// reportsOf returns the latest reports of the pods with an agent and has the agents polled; nil if there are none.
+func (r *StreamAppReconciler) reportsOf(app *v1alpha1.StreamApp, agents []decision.AgentEndpoint) map[string]report.PodReport {
+	if r.Reports == nil {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(app).String()
+	if len(agents) == 0 {
+		r.Reports.Forget(key)
+		return nil
+	}
+	var endpoints []reportclient.Endpoint
+	for _, a := range agents {
+		endpoints = append(endpoints, reportclient.Endpoint{Name: a.Pod, UID: a.UID, Since: a.Started, Address: a.Address})
+	}
+	r.Reports.Track(key, endpoints)
+	return r.Reports.Latest(key)
 }
 
 // groupRef returns the name of the StreamApp's group, or the reason for which it cannot be read.
@@ -194,21 +215,4 @@ func (r *StreamAppReconciler) groupRef(app *v1alpha1.StreamApp) (assignment.Ref,
 		return ref, decision.Problem{Reason: v1alpha1.ReasonNoSource, Message: decision.NoSourceText}
 	}
 	return ref, decision.Problem{}
-}
-
-// readReports has the pods with an agent polled and takes their latest reports.
-func (r *StreamAppReconciler) readReports(world *decision.World, key string) {
-	if r.Reports == nil {
-		return
-	}
-	var endpoints []reportclient.Endpoint
-	for _, e := range decision.AgentEndpoints(*world) {
-		endpoints = append(endpoints, reportclient.Endpoint{Name: e.Pod, UID: e.UID, Since: e.Started, Address: e.Address})
-	}
-	if len(endpoints) == 0 {
-		r.Reports.Forget(key)
-		return
-	}
-	r.Reports.Track(key, endpoints)
-	world.Reports = r.Reports.Latest(key)
 }
