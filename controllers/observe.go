@@ -265,7 +265,7 @@ func (r *StreamAppReconciler) observeGroup(obs *observation) {
 	}
 	group.asked = true
 	r.Groups.Track(key, group.ref)
-	group.latest = r.Groups.Latest(group.ref)
+	group.latest = r.Groups.Latest(key)
 	obs.matchGroup()
 	obs.reportsGroup()
 }

@@ -16,24 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
-
-// Groups is what the reconciler asks of Kafka groups; [assignment.Monitor] is the real one.
-type Groups interface {
-	// Cluster gives a configured cluster by name.
-	Cluster(name string) (assignment.ClusterConfig, bool)
-	// Track makes a group be polled, and its changes be told under the key.
-	Track(key string, ref assignment.Ref)
-	// Forget ends what Track began.
-	Forget(key string)
-	// Hurry makes a group be polled quickly for a while.
-	Hurry(ref assignment.Ref)
-	// Latest gives what is known of a group.
-	Latest(ref assignment.Ref) assignment.Observation
-	// Changes sends the keys whose group has changed.
-	Changes() <-chan string
-}
 
 // StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as the planner wants them.
 type StreamAppReconciler struct {

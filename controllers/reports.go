@@ -18,18 +18,6 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// Reports is what the reconciler asks of the agents in the pods; [reportclient.Client] is the real one.
-type Reports interface {
-	// Track makes the pods those of a key be asked, and their changes be told under it.
-	Track(key string, pods []reportclient.Endpoint)
-	// Forget ends what Track began.
-	Forget(key string)
-	// Latest gives what is known of the pods of a key, by UID.
-	Latest(key string) map[string]report.PodReport
-	// Changes sends the keys in whose pods something has changed.
-	Changes() <-chan string
-}
-
 // reportFacts is what a pass knows from the agents in the pods.
 type reportFacts struct {
 	// pods are the answers, by the pod's UID. A report from before the container's last start is left out of them.
@@ -127,7 +115,7 @@ func agentEndpoints(pods []podFacts) []reportclient.Endpoint {
 		if p.agent == "" || !p.running() {
 			continue
 		}
-		endpoint := reportclient.Endpoint{Name: p.name, UID: string(p.uid), Since: p.started}
+		endpoint := reportclient.Endpoint{Name: p.name, UID: string(p.uid), Started: p.started}
 		if len(p.addresses) > 0 {
 			endpoint.Address = net.JoinHostPort(p.addresses[0], strconv.Itoa(report.Port))
 		}

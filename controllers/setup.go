@@ -153,7 +153,7 @@ func requestsFor(apps []v1alpha1.StreamApp) []reconcile.Request {
 	return requests
 }
 
-// appsOfPod finds the StreamApp of a pod. What happens to a pod is followed by a rebalance, so its group is asked in a hurry.
+// appsOfPod finds the StreamApp of a pod. A rebalance follows an event of a pod, so the group is polled quickly.
 func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -165,9 +165,7 @@ func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Objec
 	}
 	apps := r.appsOfTarget(ctx, pod.Namespace, target)
 	for i := range apps {
-		if ref, refused := r.groupRef(&apps[i]); !refused.found() {
-			r.Groups.Hurry(ref)
-		}
+		r.Groups.Hurry(client.ObjectKeyFromObject(&apps[i]).String())
 	}
 	return requestsFor(apps)
 }

@@ -158,7 +158,7 @@ func TestReportsSayWhenAMachineHasFallenSilent(t *testing.T) {
 func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
 	reported(t, 2, 0, func(f fleet) {
 		began := time.Now()
-		f.pods[1].Since = began
+		f.pods[1].Started = began
 		for _, e := range f.pods {
 			f.network.setDown(e.Address, syscall.ECONNREFUSED)
 		}
@@ -183,7 +183,7 @@ func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
 		if a, b := minutes(0, 2*time.Minute), minutes(2*time.Minute, 4*time.Minute); a < 105 || a > 121 || b > 10 {
 			f.Errorf("a young pod was asked %d times in two minutes, and then %d times", a, b)
 		}
-		f.pods[0].Since = time.Now() // Its container has started again.
+		f.pods[0].Started = time.Now() // Its container has started again.
 		f.Track("shop/orders", f.pods)
 		again := time.Now()
 		in(10 * time.Second)
@@ -310,7 +310,7 @@ func TestReportsAskInTurnWhereThereAreMorePodsThanLongPolls(t *testing.T) {
 func TestReportsStartOnce(t *testing.T) {
 	reported(t, 1, 0, func(f fleet) {
 		synctest.Wait()
-		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
+		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was already started") {
 			f.Errorf("a second start gave %v", err)
 		}
 	})

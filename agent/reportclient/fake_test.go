@@ -266,7 +266,7 @@ func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
 		f := fleet{T: t, network: n}
 		for i := range pods {
 			e := reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
-				Address: fmt.Sprintf("10.0.0.%d:7907", i), Since: time.Now().Add(-time.Hour)}
+				Address: fmt.Sprintf("10.0.0.%d:7907", i), Started: time.Now().Add(-time.Hour)}
 			agent := newFakeAgent(t, reporttest.New(e.UID, time.Now().UnixMilli(), 2, 1))
 			f.pods, f.agents, n.agents[e.Address] = append(f.pods, e), append(f.agents, agent), agent
 		}
