@@ -13,7 +13,7 @@ type Backoff struct {
 	Min, Max time.Duration
 }
 
-// maxDoublings keeps the doubled pause from overflowing.
+// maxDoublings prevents an overflow of the doubled pause.
 const maxDoublings = 20
 
 // Pause returns the pause after a number of failures in a row: Min after the first, doubled by each further one up to Max, with jitter.
@@ -22,7 +22,7 @@ func (b Backoff) Pause(failures int) time.Duration {
 	return Jitter(min(b.Max, b.Min<<doublings))
 }
 
-// Jitter returns a duration that is longer by up to a tenth, at random, so that polls that began together spread out.
+// Jitter returns a duration extended by up to a tenth, at random, so that polls spread out after a common start.
 func Jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/10+1))
 }

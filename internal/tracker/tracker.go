@@ -20,11 +20,11 @@ type Tracker struct {
 	mu      sync.Mutex
 	started context.Context // Nil before Start.
 	ended   bool
-	waiting []*poll // Polls that were added before Start.
+	waiting []*poll // Polls added before Start.
 	running sync.WaitGroup
 }
 
-// poll is a function that runs in the background.
+// poll is one function in the background.
 type poll struct {
 	run    func(context.Context)
 	cancel context.CancelFunc // Nil before the poll runs.
@@ -46,14 +46,14 @@ func (t *Tracker) Start(ctx context.Context) error {
 	return nil
 }
 
-// end keeps further polls from running: none is added to the wait group during the wait.
+// end prevents further polls from running, so that the wait group does not grow during the wait.
 func (t *Tracker) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
 }
 
-// begin runs the polls that were added before the start.
+// begin runs the polls added before the start.
 func (t *Tracker) begin(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *Tracker) run(p *poll) {
 	})
 }
 
-// stop ends the context of a poll, or removes a poll that has not run yet.
+// stop ends the context of a poll, or removes a poll before its start.
 func (t *Tracker) stop(p *poll) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
