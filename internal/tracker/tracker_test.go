@@ -113,10 +113,12 @@ func TestChangesDeliversEachWaitingKeyOnce(t *testing.T) {
 
 func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	backoff := tracker.Backoff{Min: time.Second, Max: 30 * time.Second}
-	cases := map[int]time.Duration{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 30, 7: 30, 64: 30, 1 << 40: 30}
-	for failures, seconds := range cases {
+	cases := map[int]time.Duration{
+		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 16 * time.Second,
+		6: 30 * time.Second, 7: 30 * time.Second, 64: 30 * time.Second, 1 << 40: 30 * time.Second,
+	}
+	for failures, least := range cases {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) {
-			least := seconds * time.Second
 			for range 100 {
 				if pause := backoff.Pause(failures); pause < least || pause > least+least/10 {
 					t.Fatalf("the pause is %v, should be %v or up to a tenth longer", pause, least)
