@@ -127,10 +127,10 @@ func TestAssignmentKnown(t *testing.T) {
 		"unreachable":              {given{groupErr: kafkaError(assignment.ClassUnreachable)}, isNo(v1alpha1.ReasonKafkaUnreachable, "cannot be reached")},
 		"unreachable, once known":  {given{group: groupOf(4, 4, 4), groupErr: kafkaError(assignment.ClassTimeout)}, isNo(v1alpha1.ReasonKafkaUnreachable, "the last known plan is kept")},
 		"unreachable, with a plan": {given{injection: inForce, groupErr: kafkaError(assignment.ClassTimeout)}, isNo(v1alpha1.ReasonKafkaUnreachable, "the last known plan is kept")},
-		"refused":                  {given{groupErr: kafkaError(assignment.ClassUnauthorized)}, isNo(v1alpha1.ReasonKafkaRefused, "refuses")},
+		"refused":                  {given{groupErr: kafkaError(assignment.ClassUnauthorized)}, isNo(v1alpha1.ReasonKafkaRefused, "rejects")},
 		"no such group":            {given{groupErr: kafkaError(assignment.ClassUnknownGroup)}, isNo(v1alpha1.ReasonGroupNotFound, "the group does not exist")},
 		"another kind of group":    {given{groupErr: kafkaError(assignment.ClassNotStreamsGroup)}, isNo(v1alpha1.ReasonNotAStreamsGroup, "the group does not belong to a Kafka Streams")},
-		"garbage":                  {given{groupErr: kafkaError(assignment.ClassMalformed)}, isNo(v1alpha1.ReasonUndecodable, "cannot be read")},
+		"garbage":                  {given{groupErr: kafkaError(assignment.ClassMalformed)}, isNo(v1alpha1.ReasonUndecodable, "cannot be decoded")},
 		"a member elsewhere":       {given{group: far}, isNo(v1alpha1.ReasonMembersNotMatched, "192.0.2.1")},
 	}
 	for name, c := range cases {
