@@ -5,58 +5,60 @@ package assignment
 
 import "math"
 
-// NoRebalance is the value of NextRebalanceMillis for no follow-up rebalance (Java's Long.MAX_VALUE).
+// NoRebalance is the value of NextRebalanceMillis without a follow-up rebalance (Java's Long.MAX_VALUE).
 const NoRebalance = math.MaxInt64
 
-// StandbyTask is a standby (or warm-up) and the partitions that its task reads.
+// StandbyTask is a standby or a warm-up with its partitions.
 type StandbyTask struct {
-	Task       Task
+	// Task is the task.
+	Task Task
+	// Partitions are the input partitions of the task.
 	Partitions []TopicPartition
 }
 
-// AssignmentInfo is what the leader of a classic group tells a member (AssignmentInfo of Kafka Streams).
+// AssignmentInfo is the message of the leader of a classic group to a member (AssignmentInfo of Kafka Streams).
 type AssignmentInfo struct { //nolint:revive // Its name in Kafka Streams.
-	// Version of the encoding, and the latest that all members know (0 in versions 1 and 2, which do not say).
+	// Version is the version of the encoding, and CommonVersion the latest version known to all members, 0 in versions 1 and 2.
 	Version, CommonVersion int32
-	// Active has one entry for each partition assigned, in the order of the partitions sorted by topic and number: a
-	// task that reads several topics is there several times.
+	// Active has one entry for each assigned partition, in the order of the partitions sorted by topic and number. A task with several input
+	// topics appears several times.
 	Active []Task
-	// Standby has the standbys, and warm-ups, which look the same.
+	// Standby contains standbys and warm-ups, which have the same form.
 	Standby []StandbyTask
-	// ErrorCode of the assignment, 0 for none (version 4 and later; AssignorError of Kafka Streams).
+	// ErrorCode is the error of the assignment, 0 for none and before version 4 (AssignorError of Kafka Streams).
 	ErrorCode int32
-	// NextRebalanceMillis is when the member is to ask for a follow-up rebalance, in milliseconds since 1970: 0 is at
-	// once, [NoRebalance] is never (always so before version 7).
+	// NextRebalanceMillis is the time of the member's follow-up rebalance in milliseconds since 1970: 0 is at once, [NoRebalance] is never and
+	// the value before version 7.
 	NextRebalanceMillis int64
 }
 
-// DecodeAssignment reads an AssignmentInfo, versions 1 to 11. An error names field and offset.
+// DecodeAssignment decodes an AssignmentInfo, versions 1 to 11. An error contains field and offset.
 func DecodeAssignment(data []byte) (AssignmentInfo, error) {
 	r := &reader{data: data}
-	a := AssignmentInfo{Version: r.streamsVersion("AssignmentInfo.usedVersion"), NextRebalanceMillis: NoRebalance}
-	v := a.Version
-	if v >= 3 {
-		a.CommonVersion = r.int32("AssignmentInfo.commonlySupportedVersion")
+	info := AssignmentInfo{Version: r.streamsVersion("AssignmentInfo.usedVersion"), NextRebalanceMillis: NoRebalance}
+	version := info.Version
+	if version >= 3 {
+		info.CommonVersion = r.int32("AssignmentInfo.commonlySupportedVersion")
 	}
-	size := taskSize(v)
+	size := taskSize(version)
 	for range r.count("AssignmentInfo.activeTasks", size) {
-		a.Active = append(a.Active, r.task("AssignmentInfo.activeTasks", v))
+		info.Active = append(info.Active, r.task("AssignmentInfo.activeTasks", version))
 	}
 	for range r.count("AssignmentInfo.standbyTasks", size+4) {
-		task := r.task("AssignmentInfo.standbyTasks", v)
-		a.Standby = append(a.Standby, StandbyTask{task, r.topicPartitions("AssignmentInfo.standbyTasks.partitions")})
+		task := r.task("AssignmentInfo.standbyTasks", version)
+		info.Standby = append(info.Standby, StandbyTask{task, r.topicPartitions("AssignmentInfo.standbyTasks.partitions")})
 	}
-	r.hosts(v)
-	if v >= 4 {
-		a.ErrorCode = r.int32("AssignmentInfo.errCode")
+	r.hosts(version)
+	if version >= 4 {
+		info.ErrorCode = r.int32("AssignmentInfo.errCode")
 	}
-	if v >= 7 {
-		a.NextRebalanceMillis = r.int64("AssignmentInfo.nextRebalanceMs")
+	if version >= 7 {
+		info.NextRebalanceMillis = r.int64("AssignmentInfo.nextRebalanceMs")
 	}
-	return a, r.end()
+	return info, r.end()
 }
 
-// taskSize is the least number of bytes that a TaskId takes: two int32, from version 10 on also a length.
+// taskSize returns the minimum number of bytes of a TaskId: two int32, from version 10 on also a length.
 func taskSize(version int32) int {
 	if version >= 10 {
 		return 12
@@ -66,7 +68,8 @@ func taskSize(version int32) int {
 
 // task reads a TaskId.
 func (r *reader) task(field string, version int32) Task {
-	subtopology, partition := r.int32(field), r.int32(field)
+	subtopology := r.int32(field)
+	partition := r.int32(field)
 	var topology string
 	if version >= 10 {
 		topology = r.javaChars(field)
@@ -74,7 +77,7 @@ func (r *reader) task(field string, version int32) Task {
 	return r.newTask(field, topology, subtopology, partition)
 }
 
-// topicPartitions reads a list of partitions with their topics written out.
+// topicPartitions reads a list of partitions with the names of their topics.
 func (r *reader) topicPartitions(field string) []TopicPartition {
 	var partitions []TopicPartition
 	for range r.count(field, 6) {
@@ -84,7 +87,7 @@ func (r *reader) topicPartitions(field string) []TopicPartition {
 	return partitions
 }
 
-// hosts reads over the maps from application servers to partitions (interactive queries), which are of no use here.
+// hosts skips the maps from application servers to partitions (interactive queries).
 func (r *reader) hosts(version int32) {
 	switch {
 	case version < 2:
@@ -105,7 +108,7 @@ func (r *reader) hosts(version int32) {
 	}
 }
 
-// hostsByDictionary reads over one map of version 5 and later, whose topics are numbers of the dictionary.
+// hostsByDictionary skips one map of version 5 and later, with topics as indexes of the dictionary.
 func (r *reader) hostsByDictionary(field string) {
 	for range r.count(field, 10) {
 		r.hostInfo()
@@ -113,7 +116,7 @@ func (r *reader) hostsByDictionary(field string) {
 	}
 }
 
-// hostInfo reads over a host and its port.
+// hostInfo skips a host and its port.
 func (r *reader) hostInfo() {
 	r.javaUTF("AssignmentInfo.host")
 	r.int32("AssignmentInfo.port")

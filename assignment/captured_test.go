@@ -17,7 +17,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// captured is an answer of a real broker, and what the applications themselves said to run at that time.
+// captured is a response of a real broker, with the tasks that the applications had at that time.
 type captured struct {
 	Kafka         string              `json:"kafka"`
 	Protocol      string              `json:"protocol"`
@@ -29,7 +29,7 @@ type captured struct {
 	Want          map[string]instance `json:"want"` // By host.
 }
 
-// instance is what one instance runs.
+// instance describes the tasks of one instance.
 type instance struct {
 	ClientID     string   `json:"clientId"`
 	Threads      int      `json:"threads"`
@@ -39,12 +39,12 @@ type instance struct {
 	TargetActive []string `json:"targetActive"`
 }
 
-// loadCaptured reads all captured answers, by the name of the file.
+// loadCaptured reads all captured responses, by the name of the file.
 func loadCaptured(tb testing.TB) map[string]captured {
 	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "captured", "*.json"))
 	if err != nil || len(paths) == 0 {
-		tb.Fatalf("there must be captured answers: %d files (%v)", len(paths), err)
+		tb.Fatalf("there must be captured responses: %d files (%v)", len(paths), err)
 	}
 	all := map[string]captured{}
 	for _, path := range paths {
@@ -61,7 +61,7 @@ func loadCaptured(tb testing.TB) map[string]captured {
 	return all
 }
 
-// decode decodes a captured answer.
+// decode decodes a captured response.
 func (c captured) decode(tb testing.TB) assignment.Group {
 	tb.Helper()
 	var group assignment.Group
@@ -71,14 +71,14 @@ func (c captured) decode(tb testing.TB) assignment.Group {
 		response := kmsg.NewDescribeGroupsResponse()
 		response.Version = c.Version
 		if err := response.ReadFrom(c.Classic); err != nil || len(response.Groups) != 1 {
-			tb.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
+			tb.Fatalf("the response has %d groups (%v), want one", len(response.Groups), err)
 		}
 		group, err = assignment.DecodeClassic(response.Groups[0])
 	case "streams":
 		response := kmsg.NewStreamsGroupDescribeResponse()
 		response.Version = c.Version
 		if err := response.ReadFrom(c.Streams); err != nil || len(response.Groups) != 1 {
-			tb.Fatalf("the answer has %d groups (%v), should have one", len(response.Groups), err)
+			tb.Fatalf("the response has %d groups (%v), want one", len(response.Groups), err)
 		}
 		group, err = assignment.DecodeStreams(response.Groups[0])
 	default:
@@ -90,7 +90,7 @@ func (c captured) decode(tb testing.TB) assignment.Group {
 	return group
 }
 
-// texts gives tasks as Kafka Streams writes them.
+// texts returns tasks in the form of Kafka Streams.
 func texts(tasks ...assignment.Task) []string {
 	all := []string{}
 	for _, t := range tasks {
@@ -99,7 +99,7 @@ func texts(tasks ...assignment.Task) []string {
 	return all
 }
 
-// instances gives what a group's processes run, in the form of the captured files.
+// instances returns the tasks of a group's processes, in the form of the captured files.
 func instances(g assignment.Group) map[string]instance {
 	all := map[string]instance{}
 	for _, p := range g.Processes {
@@ -114,16 +114,16 @@ func instances(g assignment.Group) map[string]instance {
 	return all
 }
 
-func TestCapturedAnswersOfRealBrokers(t *testing.T) {
+func TestDecodeCapturedResponses(t *testing.T) {
 	for name, c := range loadCaptured(t) {
 		t.Run(name, func(t *testing.T) {
 			g := c.decode(t)
 			if g.ApplicationID != c.ApplicationID || g.State != c.State || g.Stable != (c.State == "Stable") || g.Assigned != (len(c.Want) > 0) {
-				t.Errorf("the group is %q in state %q (stable: %v, assigned: %v), should be %q in %q", g.ApplicationID, g.State, g.Stable,
+				t.Errorf("the group is %q in state %q (stable: %v, assigned: %v), want %q in %q", g.ApplicationID, g.State, g.Stable,
 					g.Assigned, c.ApplicationID, c.State)
 			}
 			got := instances(g)
-			for host, want := range c.Want { // A target that is no different is left out.
+			for host, want := range c.Want { // An equal target is left out.
 				if slices.Equal(want.TargetActive, want.Active) {
 					want.TargetActive = nil
 					c.Want[host] = want
@@ -133,30 +133,30 @@ func TestCapturedAnswersOfRealBrokers(t *testing.T) {
 				c.Want = map[string]instance{}
 			}
 			if diff := cmp.Diff(c.Want, got); diff != "" {
-				t.Errorf("not what the instances said (-want +got):\n%s", diff)
+				t.Errorf("the tasks differ from those of the instances (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestCapturedWarmUpsAreToldFromStandbys(t *testing.T) {
+func TestWarmUpsOfCapturedResponses(t *testing.T) {
 	all := loadCaptured(t)
 	warm := all["classic-warmup.json"].decode(t)
 	if warm.NextRebalance.IsZero() || *warm.Standbys != 0 {
-		t.Errorf("an application without standbys that warms tasks up has %d standbys, and its next rebalance is at %v",
+		t.Errorf("without standbys but with warm-ups there are %d standbys, the next rebalance is at %v",
 			*warm.Standbys, warm.NextRebalance)
 	}
 	if got := texts(warm.Processes[1].Tasks.WarmUp...); !slices.Equal(got, []string{"0_0", "0_2"}) ||
 		len(warm.Processes[1].Tasks.Standby) > 0 {
-		t.Errorf("the new instance warms up %v, should 0_0 and 0_2 and have no standby", got)
+		t.Errorf("the warm-ups of the new instance are %v, want 0_0 and 0_2 and no standby", got)
 	}
 	standby := all["classic-standby.json"].decode(t)
 	if !standby.NextRebalance.IsZero() || *standby.Standbys != 1 {
-		t.Errorf("an application with a standby has %d, and its next rebalance is at %v", *standby.Standbys, standby.NextRebalance)
+		t.Errorf("with one standby there are %d, the next rebalance is at %v", *standby.Standbys, standby.NextRebalance)
 	}
 	for _, p := range standby.Processes {
 		if len(p.Tasks.WarmUp) > 0 || len(p.Tasks.Standby) == 0 {
-			t.Errorf("process %s should have standbys only, has %+v", p.Host, p.Tasks)
+			t.Errorf("process %s has %+v, want standbys only", p.Host, p.Tasks)
 		}
 	}
 }

@@ -15,67 +15,67 @@ import (
 )
 
 const (
-	// catalogAge is after which time the list of a cluster's topics is read again: topics seldom come or grow while an
-	// application runs, as its number of tasks is fixed with them.
+	// catalogAge is the maximum age of the list of topics. Topics rarely appear or grow while an application runs: they fix its number of
+	// tasks.
 	catalogAge = 5 * time.Minute
-	// catalogPause is the least time between two readings, when groups show something new.
+	// catalogPause is the minimum time between two readings for new groups and topics.
 	catalogPause = 10 * time.Second
 	// streamsGroupDescribe is the API key of StreamsGroupDescribe (KIP-1071).
 	streamsGroupDescribe = 89
 )
 
-// catalog is what a cluster has: its topics and their partitions, its groups, its brokers and what they can do.
+// catalog lists the topics, groups and brokers of a cluster, and the features of the brokers.
 type catalog struct {
 	readAt        time.Time
-	topics        map[string]int32
-	groups        map[string]string // Group to type, in small letters; "" from brokers before ListGroups v5.
+	topics        map[string]int32  // Number of partitions by topic.
+	groups        map[string]string // Type by group, in lower case; empty from brokers before ListGroups v5.
 	brokers       int
-	streamsGroups bool
+	streamsGroups bool // The brokers support streams groups.
 }
 
-// appTopics are an application's changelog topics, for as long as catalog and subtopologies are the same.
+// appTopics are the changelog topics of an application. They are valid for one catalog and one set of subtopologies.
 type appTopics struct {
 	catalogAt  time.Time
-	shape      string
+	shape      string // See shapeOf.
 	changelogs []Changelog
-	unread     int // Topics whose configs could not be read.
+	unread     int // The number of topics without readable configs.
 }
 
-// readCatalog gives the catalog, read anew if it is older than an age.
+// readCatalog returns the catalog, and reads it again after a maximum age.
 func (c *Cluster) readCatalog(ctx context.Context, age time.Duration) (*catalog, error) {
 	if c.catalog != nil && time.Since(c.catalog.readAt) < age {
 		return c.catalog, nil
 	}
 	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, c.client)
 	if err != nil {
-		return nil, fmt.Errorf("asking what the brokers can do: %w", err)
+		return nil, fmt.Errorf("reading the API versions of the brokers: %w", err)
 	}
 	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, c.client)
 	if err != nil {
 		return nil, fmt.Errorf("listing topics: %w", err)
 	}
 	fresh := &catalog{readAt: time.Now(), topics: map[string]int32{}, groups: map[string]string{}, brokers: len(metadata.Brokers)}
-	for _, k := range versions.ApiKeys {
-		fresh.streamsGroups = fresh.streamsGroups || k.ApiKey == streamsGroupDescribe
+	for _, api := range versions.ApiKeys {
+		fresh.streamsGroups = fresh.streamsGroups || api.ApiKey == streamsGroupDescribe
 	}
-	for _, t := range metadata.Topics {
-		if t.Topic != nil && t.ErrorCode == 0 {
-			fresh.topics[*t.Topic] = int32(len(t.Partitions))
+	for _, topic := range metadata.Topics {
+		if topic.Topic != nil && topic.ErrorCode == 0 {
+			fresh.topics[*topic.Topic] = int32(len(topic.Partitions))
 		}
 	}
 	groups, err := kmsg.NewPtrListGroupsRequest().RequestWith(ctx, c.client)
 	if err != nil {
 		return nil, fmt.Errorf("listing groups: %w", err)
 	}
-	for _, g := range groups.Groups {
-		fresh.groups[g.Group] = strings.ToLower(g.GroupType)
+	for _, group := range groups.Groups {
+		fresh.groups[group.Group] = strings.ToLower(group.GroupType)
 	}
 	c.catalog = fresh
 	return fresh, nil
 }
 
-// owns says whether a topic with an application's prefix is not rather that of another group with a longer name: the
-// topics of "orders-eu" begin with "orders-" too.
+// owns returns whether a topic with the prefix of an application belongs to it, and not to a group with a longer name: the topics of
+// "orders-eu" also begin with "orders-".
 func (c *catalog) owns(applicationID, topic string) bool {
 	for group := range c.groups {
 		if strings.HasPrefix(group, applicationID+"-") && strings.HasPrefix(topic, group+"-") {
@@ -85,7 +85,7 @@ func (c *catalog) owns(applicationID, topic string) bool {
 	return true
 }
 
-// changelogTopics gives the names of an application's changelog topics, sorted.
+// changelogTopics returns the names of the changelog topics of an application, sorted.
 func (c *catalog) changelogTopics(applicationID string) []string {
 	var topics []string
 	for topic := range c.topics {
@@ -97,16 +97,16 @@ func (c *catalog) changelogTopics(applicationID string) []string {
 	return topics
 }
 
-// readChangelogs reads the changelog topics of classic groups, with all their configs in one request.
+// readChangelogs reads the changelog topics of classic groups with one request for all configs.
 func (c *Cluster) readChangelogs(ctx context.Context, groups []*Group) error {
 	var stale []*Group
 	request := kmsg.NewPtrDescribeConfigsRequest()
-	for _, g := range groups {
-		if app := c.apps[g.ApplicationID]; app.shape == shapeOf(g) && app.catalogAt.Equal(c.catalog.readAt) {
+	for _, group := range groups {
+		if app := c.apps[group.ApplicationID]; app.shape == shapeOf(group) && app.catalogAt.Equal(c.catalog.readAt) {
 			continue
 		}
-		stale = append(stale, g)
-		for _, topic := range c.catalog.changelogTopics(g.ApplicationID) {
+		stale = append(stale, group)
+		for _, topic := range c.catalog.changelogTopics(group.ApplicationID) {
 			resource := kmsg.NewDescribeConfigsRequestResource()
 			resource.ResourceType = kmsg.ConfigResourceTypeTopic
 			resource.ResourceName = topic
@@ -118,23 +118,23 @@ func (c *Cluster) readChangelogs(ctx context.Context, groups []*Group) error {
 	if err != nil {
 		return fmt.Errorf("reading the configs of changelog topics: %w", err)
 	}
-	for _, g := range stale {
-		app := appTopics{catalogAt: c.catalog.readAt, shape: shapeOf(g)}
-		for _, topic := range c.catalog.changelogTopics(g.ApplicationID) {
+	for _, group := range stale {
+		app := appTopics{catalogAt: c.catalog.readAt, shape: shapeOf(group)}
+		for _, topic := range c.catalog.changelogTopics(group.ApplicationID) {
 			known, ok := configs[topic]
 			if !ok {
 				app.unread++
 			}
-			if changelog, ok := newChangelog(g.ApplicationID, topic, c.catalog.topics[topic], known); ok {
+			if changelog, ok := newChangelog(group.ApplicationID, topic, c.catalog.topics[topic], known); ok {
 				app.changelogs = append(app.changelogs, changelog)
 			}
 		}
-		c.apps[g.ApplicationID] = app
+		c.apps[group.ApplicationID] = app
 	}
 	return nil
 }
 
-// describeConfigs asks for configs by resource. A resource that cannot be described is left out.
+// describeConfigs returns configs by resource. It leaves out resources without a description.
 func (c *Cluster) describeConfigs(ctx context.Context, request *kmsg.DescribeConfigsRequest) (map[string]map[string]string, error) {
 	configs := map[string]map[string]string{}
 	if len(request.Resources) == 0 {
@@ -159,13 +159,13 @@ func (c *Cluster) describeConfigs(ctx context.Context, request *kmsg.DescribeCon
 	return configs, nil
 }
 
-// shapeOf is a text that changes when an application's subtopologies do.
+// shapeOf returns a text that depends on the subtopologies and source topics of an application only.
 func shapeOf(g *Group) string {
 	var shape strings.Builder
-	for _, s := range g.Subtopologies {
-		fmt.Fprintf(&shape, "%q:", s.ID)
-		for _, t := range s.SourceTopics {
-			fmt.Fprintf(&shape, " %q", t.Name)
+	for _, subtopology := range g.Subtopologies {
+		fmt.Fprintf(&shape, "%q:", subtopology.ID)
+		for _, topic := range subtopology.SourceTopics {
+			fmt.Fprintf(&shape, " %q", topic.Name)
 		}
 	}
 	return shape.String()

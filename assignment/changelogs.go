@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The configs of a changelog topic that show its store (InternalTopologyBuilder.createChangelogTopicConfig and
-// WindowedChangelogTopicConfig, VersionedChangelogTopicConfig).
+// Configs of a changelog topic that depend on the kind of its store (InternalTopologyBuilder.createChangelogTopicConfig,
+// WindowedChangelogTopicConfig and VersionedChangelogTopicConfig).
 const (
 	cleanupPolicy    = "cleanup.policy"
 	retentionMillis  = "retention.ms"
@@ -24,13 +24,12 @@ const (
 const (
 	changelogSuffix   = "-changelog"
 	repartitionSuffix = "-repartition"
-	// changelogExtra is what Kafka Streams adds to a store's retention in the topic: the default of
-	// windowstore.changelog.additional.retention.ms, and a fixed amount for versioned stores.
+	// changelogExtra is the difference between the retention of a topic and that of its store: the default of
+	// windowstore.changelog.additional.retention.ms, and a constant for versioned stores.
 	changelogExtra = 24 * time.Hour
 )
 
-// storeNames are beginnings of the names that Kafka Streams gives to stores of its DSL, with the kind they show. The
-// names of users hide them.
+// storeNames are the prefixes of generated store names of the DSL, with the kind of the store. Names chosen by users do not have them.
 var storeNames = []struct {
 	prefix string
 	kind   StoreKind
@@ -44,7 +43,7 @@ var storeNames = []struct {
 	{"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-", ForeignKeySubscription},
 }
 
-// storeOf gives the store of a changelog topic of an application.
+// storeOf returns the store of a changelog topic of an application.
 func storeOf(applicationID, topic string) (string, bool) {
 	rest, ok := strings.CutPrefix(topic, applicationID+"-")
 	if !ok {
@@ -54,7 +53,7 @@ func storeOf(applicationID, topic string) (string, bool) {
 	return store, ok && store != ""
 }
 
-// newChangelog reads a store from its changelog topic.
+// newChangelog returns the changelog for the name, partitions and configs of a topic.
 func newChangelog(applicationID, topic string, partitions int32, configs map[string]string) (Changelog, bool) {
 	store, ok := storeOf(applicationID, topic)
 	if !ok {
@@ -64,27 +63,28 @@ func newChangelog(applicationID, topic string, partitions int32, configs map[str
 	return Changelog{Topic: topic, Store: store, Partitions: partitions, Kind: kind, Retention: retention}, true
 }
 
-// declaredChangelog reads a changelog that a streams group declares. A name out of the ordinary is the store's.
-func declaredChangelog(applicationID string, t kmsg.TopicInfo) Changelog {
+// declaredChangelog returns the changelog for a topic declared by a streams group. For an unusual name, the store has the name of the
+// topic.
+func declaredChangelog(applicationID string, topic kmsg.TopicInfo) Changelog {
 	configs := map[string]string{}
-	for _, c := range t.Configs {
-		configs[c.Key] = c.Value
+	for _, config := range topic.Configs {
+		configs[config.Key] = config.Value
 	}
-	c, ok := newChangelog(applicationID, t.Topic, max(t.NumPartitions, 0), configs)
-	if !ok {
-		kind, retention := kindOf(t.Topic, configs)
-		return Changelog{Topic: t.Topic, Store: t.Topic, Partitions: max(t.NumPartitions, 0), Kind: kind, Retention: retention}
+	partitions := max(topic.NumPartitions, 0)
+	if changelog, ok := newChangelog(applicationID, topic.Topic, partitions, configs); ok {
+		return changelog
 	}
-	return c
+	kind, retention := kindOf(topic.Topic, configs)
+	return Changelog{Topic: topic.Topic, Store: topic.Topic, Partitions: partitions, Kind: kind, Retention: retention}
 }
 
-// kindOf reads kind and retention from a changelog's configs and the store's name:
+// kindOf derives kind and retention from the configs of a changelog and the name of its store:
 //
 //	cleanup.policy=compact                                         key-value
 //	cleanup.policy=compact,delete   retention.ms = R + 24 h        window, session or join, retention R
 //	min.compaction.lag.ms = H + 24 h                               versioned, history H
 //
-// A retention of at most the 24 hours that are added by default was set otherwise, and is taken as it is.
+// A retention of at most 24 hours does not include the default addition and is returned unchanged.
 func kindOf(store string, configs map[string]string) (StoreKind, time.Duration) {
 	named := kindByName(store)
 	if strings.Contains(configs[cleanupPolicy], "delete") {
@@ -99,7 +99,7 @@ func kindOf(store string, configs map[string]string) (StoreKind, time.Duration) 
 	return cmp.Or(named, KeyValue), 0
 }
 
-// kindByName gives the kind that the DSL's own names show, "" for others.
+// kindByName returns the kind for a generated store name of the DSL, and "" for other names.
 func kindByName(store string) StoreKind {
 	for _, n := range storeNames {
 		if strings.HasPrefix(store, n.prefix) {
@@ -109,7 +109,7 @@ func kindByName(store string) StoreKind {
 	return ""
 }
 
-// withoutExtra gives a store's retention from its topic's.
+// withoutExtra returns the retention of a store for that of its topic.
 func withoutExtra(value string) time.Duration {
 	retention := millis(value)
 	if retention > changelogExtra {
@@ -118,8 +118,8 @@ func withoutExtra(value string) time.Duration {
 	return retention
 }
 
-// millis reads a number of milliseconds; 0 for none, for "for ever" (-1) and for what is no number. What a Duration
-// cannot hold is cut at its end, 292 years.
+// millis parses a number of milliseconds. It returns 0 for an empty text, for -1 (for ever) and for malformed numbers. It limits the result
+// to the maximum of a Duration, 292 years.
 func millis(value string) time.Duration {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {

@@ -16,24 +16,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// streamsAssignor is the protocol name of a classic Kafka Streams group (StreamsPartitionAssignor.name), within the
-// protocol type of all consumers.
+// streamsAssignor is the protocol name of a classic Kafka Streams group (StreamsPartitionAssignor.name), and consumerType the protocol type
+// of all consumer groups.
 const (
 	streamsAssignor = "stream"
 	consumerType    = "consumer"
 )
 
-// classicMember is a member of a classic group with its bytes decoded.
+// classicMember is a decoded member of a classic group.
 type classicMember struct {
 	described    kmsg.DescribeGroupsResponseGroupMember
 	subscription SubscriptionInfo
 	assignment   AssignmentInfo
-	partitions   []TopicPartition // Sorted; one for each of assignment.Active.
+	partitions   []TopicPartition // Sorted, one for each entry of assignment.Active.
 }
 
-// DecodeClassic makes a Group of the broker's description of a classic group. A group that is not Stable comes without
-// members' bytes: it is not Assigned. Errors are of the classes UnknownGroup, NotStreamsGroup, MalformedGroup and those
-// of the broker's error codes.
+// DecodeClassic returns the Group for the broker's description of a classic group. A group that is not Stable is not Assigned: its
+// description lacks the metadata of the members. Errors have the classes UnknownGroup, NotStreamsGroup, MalformedGroup and those of the
+// broker's error codes.
 func DecodeClassic(g kmsg.DescribeGroupsResponseGroup) (Group, error) {
 	if err := classicError(g); err != nil {
 		return Group{}, err
@@ -56,25 +56,25 @@ func DecodeClassic(g kmsg.DescribeGroupsResponseGroup) (Group, error) {
 	return group, nil
 }
 
-// classicError gives the error that a description stands for, nil if it is one of a Kafka Streams group.
+// classicError returns the error of a description, nil for a Kafka Streams group.
 func classicError(g kmsg.DescribeGroupsResponseGroup) error {
 	if err := kerr.TypedErrorForCode(g.ErrorCode); err != nil {
 		return &Error{Class: classOfBroker(err), Group: g.Group, Err: err}
 	}
 	switch {
-	case g.State == "Dead": // Before version 6 the broker gives no error code.
+	case g.State == "Dead": // Brokers before version 6 return no error code.
 		return &Error{Class: ClassUnknownGroup, Group: g.Group}
 	case g.ProtocolType != "" && g.ProtocolType != consumerType:
 		return &Error{Class: ClassNotStreamsGroup, Group: g.Group,
-			Err: fmt.Errorf("its protocol type is %q, must be %q", g.ProtocolType, consumerType)}
+			Err: fmt.Errorf("the protocol type is %q, expected %q", g.ProtocolType, consumerType)}
 	case g.Protocol != "" && g.Protocol != streamsAssignor:
 		return &Error{Class: ClassNotStreamsGroup, Group: g.Group,
-			Err: fmt.Errorf("its assignor is %q, must be %q", g.Protocol, streamsAssignor)}
+			Err: fmt.Errorf("the assignor is %q, expected %q", g.Protocol, streamsAssignor)}
 	}
 	return nil
 }
 
-// decodeMembers decodes all members' bytes, in the order of their IDs.
+// decodeMembers decodes all members, in the order of their IDs.
 func decodeMembers(g kmsg.DescribeGroupsResponseGroup) ([]classicMember, error) {
 	members := make([]classicMember, 0, len(g.Members))
 	for _, described := range g.Members {
@@ -89,7 +89,7 @@ func decodeMembers(g kmsg.DescribeGroupsResponseGroup) ([]classicMember, error) 
 	return members, nil
 }
 
-// decodeMember decodes one member's bytes. No assignment at all is that of a member whose leader gave it nothing.
+// decodeMember decodes one member. A member without tasks may have an empty assignment.
 func decodeMember(described kmsg.DescribeGroupsResponseGroupMember) (classicMember, error) {
 	m := classicMember{described: described, assignment: AssignmentInfo{NextRebalanceMillis: NoRebalance}}
 	userData, err := decodeSubscriptionLayer(described.ProtocolMetadata)
@@ -109,50 +109,51 @@ func decodeMember(described kmsg.DescribeGroupsResponseGroupMember) (classicMemb
 		return m, err
 	}
 	if got, want := len(m.assignment.Active), len(m.partitions); got != want {
-		return m, fmt.Errorf("field AssignmentInfo.activeTasks: %d entries must be as many as the %d partitions assigned", got, want)
+		return m, fmt.Errorf("field AssignmentInfo.activeTasks: %d entries for %d assigned partitions", got, want)
 	}
 	return m, nil
 }
 
-// assignorErrors are the error codes of AssignmentInfo (AssignorError of Kafka Streams 4.4).
+// assignorErrors describe the error codes of AssignmentInfo (AssignorError of Kafka Streams 4.4).
 var assignorErrors = map[int32]string{
 	1: "source topics are missing",
-	2: "members of different versions are finding a common one",
+	2: "members of different versions are negotiating a common one",
 	3: "the leader could not assign tasks",
-	4: "a member asked the whole application to shut down",
+	4: "a member requested the shutdown of the whole application",
 }
 
-// memberFaults gives a warning for each error code that members were told.
+// memberFaults returns a warning for each error code in the assignments.
 func memberFaults(members []classicMember) []string {
-	told := map[int32]int{}
-	for _, m := range members {
-		if code := m.assignment.ErrorCode; code != 0 {
-			told[code]++
+	counts := map[int32]int{}
+	for _, member := range members {
+		if code := member.assignment.ErrorCode; code != 0 {
+			counts[code]++
 		}
 	}
 	var warnings []string
-	for _, code := range slices.Sorted(maps.Keys(told)) {
-		warnings = append(warnings, fmt.Sprintf("%d members were assigned nothing, with error %d: %s", told[code], code,
-			cmp.Or(assignorErrors[code], "not known")))
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		warnings = append(warnings, fmt.Sprintf("%d members have no assignment because of error %d: %s", counts[code], code,
+			cmp.Or(assignorErrors[code], "unknown")))
 	}
 	slices.Sort(warnings)
 	return warnings
 }
 
-// classicProcesses puts members with the same process ID together. Warm-ups are still among the standbys.
+// classicProcesses groups members by process ID. Warm-ups are still among the standbys.
 func classicProcesses(members []classicMember) []Process {
 	byID := map[string]*Process{}
-	for _, m := range members {
-		p := processFor(byID, m.subscription.ProcessID, m.described.ClientHost, m.described.ClientID, m.described.InstanceID)
-		p.Tasks.Active = append(p.Tasks.Active, m.assignment.Active...)
-		for _, s := range m.assignment.Standby {
-			p.Tasks.Standby = append(p.Tasks.Standby, s.Task)
+	for _, member := range members {
+		described := member.described
+		process := processFor(byID, member.subscription.ProcessID, described.ClientHost, described.ClientID, described.InstanceID)
+		process.Tasks.Active = append(process.Tasks.Active, member.assignment.Active...)
+		for _, standby := range member.assignment.Standby {
+			process.Tasks.Standby = append(process.Tasks.Standby, standby.Task)
 		}
 	}
 	return sortedProcesses(byID)
 }
 
-// processFor gives the process of one more member.
+// processFor returns the process of a member and counts the member as a thread.
 func processFor(byID map[string]*Process, id, host, clientID string, instanceID *string) *Process {
 	static := instanceID != nil && *instanceID != ""
 	p := byID[id]
@@ -165,13 +166,13 @@ func processFor(byID map[string]*Process, id, host, clientID string, instanceID 
 	return p
 }
 
-// clientOf strips what Kafka Streams puts behind the application's client.id for a thread's consumer.
+// clientOf removes the suffix of Kafka Streams for the consumer of a thread from a client.id.
 func clientOf(clientID string) string {
 	client, _, _ := strings.Cut(clientID, "-StreamThread-")
 	return client
 }
 
-// sortedProcesses brings processes and their tasks into order.
+// sortedProcesses sorts processes and their tasks.
 func sortedProcesses(byID map[string]*Process) []Process {
 	processes := make([]Process, 0, len(byID))
 	for _, p := range byID {
@@ -185,51 +186,53 @@ func sortedProcesses(byID map[string]*Process) []Process {
 	return processes
 }
 
-// sort brings the lists into order, each task once.
+// sort sorts the lists and removes duplicates.
 func (t *Tasks) sort() {
-	t.Active, t.Standby, t.WarmUp = sortTasks(t.Active), sortTasks(t.Standby), sortTasks(t.WarmUp)
+	t.Active = sortTasks(t.Active)
+	t.Standby = sortTasks(t.Standby)
+	t.WarmUp = sortTasks(t.WarmUp)
 }
 
-// classicSubtopologies finds the subtopologies in what is assigned: their tasks, and their source topics, as each
-// active task stands for one partition. The topics' own numbers of partitions come later, from the cluster.
+// classicSubtopologies derives subtopologies from the assignments: their tasks and their source topics, as each active task is paired with
+// one partition. The numbers of partitions are added later, from the cluster.
 func classicSubtopologies(members []classicMember) []Subtopology {
 	found := newSubtopologies()
-	for _, m := range members {
-		for i, task := range m.assignment.Active {
-			found.source(task, m.partitions[i].Topic)
+	for _, member := range members {
+		for i, task := range member.assignment.Active {
+			found.source(task, member.partitions[i].Topic)
 		}
-		for _, s := range m.assignment.Standby {
-			found.task(s.Task).Stateful = true
-			for _, p := range s.Partitions {
-				found.source(s.Task, p.Topic)
+		for _, standby := range member.assignment.Standby {
+			found.task(standby.Task).Stateful = true
+			for _, partition := range standby.Partitions {
+				found.source(standby.Task, partition.Topic)
 			}
 		}
 	}
-	for _, m := range members {
-		for _, o := range m.subscription.Tasks {
-			if s := found.byID[o.Task.Subtopology]; s != nil && m.subscription.Version >= 7 {
-				s.Stateful = true // Only tasks with changelogs have offset sums (TaskManager.taskOffsetSums).
+	for _, member := range members {
+		for _, offset := range member.subscription.Tasks {
+			if known := found.byID[offset.Task.Subtopology]; known != nil && member.subscription.Version >= 7 {
+				known.Stateful = true // Only tasks with changelogs have offset sums (TaskManager.taskOffsetSums).
 			}
 		}
 	}
 	return found.sorted()
 }
 
-// classicVersion gives the oldest release that knows what the members know. Sources: StreamsAssignmentProtocolVersions
-// of 2.8 (9), 3.0 (10) and 3.2 (11).
+// classicVersion returns the oldest release with the protocol version of all members. Sources: StreamsAssignmentProtocolVersions of 2.8
+// (9), 3.0 (10) and 3.2 (11).
 func classicVersion(members []classicMember) string {
 	latest := int32(math.MaxInt32)
-	for _, m := range members {
-		latest = min(latest, max(m.subscription.Version, m.subscription.LatestVersion))
+	for _, member := range members {
+		latest = min(latest, max(member.subscription.Version, member.subscription.LatestVersion))
 	}
 	return map[int32]string{9: "2.8", 10: "3.0", 11: "3.2"}[min(latest, LatestVersion)]
 }
 
-// nextRebalance gives the soonest follow-up rebalance of a member; at once is 1970.
+// nextRebalance returns the time of the first follow-up rebalance; 1970 is at once.
 func nextRebalance(members []classicMember) time.Time {
 	soonest := int64(NoRebalance)
-	for _, m := range members {
-		soonest = min(soonest, m.assignment.NextRebalanceMillis)
+	for _, member := range members {
+		soonest = min(soonest, member.assignment.NextRebalanceMillis)
 	}
 	if soonest == NoRebalance {
 		return time.Time{}

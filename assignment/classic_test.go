@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/assignment/kfakestreams"
 )
 
-// member is a member of a classic group, that is a thread, before it is put into bytes.
+// member is a member of a classic group, which is one thread, before it is encoded.
 type member struct {
 	process    string // One letter: the process ID is made of it.
 	thread     int
@@ -34,13 +34,13 @@ type member struct {
 	next       time.Time
 }
 
-// processID makes a UUID of a letter.
+// processID returns a UUID for a letter.
 func processID(letter string) string {
 	r := func(n int) string { return strings.Repeat(letter, n) }
 	return r(8) + "-" + r(4) + "-" + r(4) + "-" + r(4) + "-" + r(12)
 }
 
-// describe puts a member into the broker's description.
+// describe returns the broker's description of a member.
 func (m member) describe(tb testing.TB) kmsg.DescribeGroupsResponseGroupMember {
 	tb.Helper()
 	version := m.version
@@ -66,7 +66,7 @@ func (m member) describe(tb testing.TB) kmsg.DescribeGroupsResponseGroupMember {
 	return described
 }
 
-// assigned gives the bytes of a member's assignment.
+// assigned returns the encoded assignment of a member.
 func (m member) assigned(version int32) []byte {
 	info := assignment.AssignmentInfo{Version: version, CommonVersion: version, ErrorCode: m.errorCode,
 		NextRebalanceMillis: assignment.NoRebalance}
@@ -96,7 +96,7 @@ func (m member) assigned(version int32) []byte {
 	return outer.AppendTo(nil)
 }
 
-// reads makes the active tasks of subtopology 0 that read the topic in.
+// reads returns active tasks of subtopology 0 with the source topic in.
 func reads(partitions ...int32) map[assignment.TopicPartition]assignment.Task {
 	active := map[assignment.TopicPartition]assignment.Task{}
 	for _, p := range partitions {
@@ -105,7 +105,7 @@ func reads(partitions ...int32) map[assignment.TopicPartition]assignment.Task {
 	return active
 }
 
-// stable makes the description of a stable group.
+// stable returns the description of a stable group.
 func stable(tb testing.TB, members ...member) kmsg.DescribeGroupsResponseGroup {
 	tb.Helper()
 	g := kmsg.NewDescribeGroupsResponseGroup()
@@ -116,7 +116,7 @@ func stable(tb testing.TB, members ...member) kmsg.DescribeGroupsResponseGroup {
 	return g
 }
 
-func TestDecodeClassicPutsThreadsIntoProcesses(t *testing.T) {
+func TestDecodeClassicGroupsThreadsByProcess(t *testing.T) {
 	soon := time.UnixMilli(1_800_000_000_000).UTC()
 	in := func(stateful bool, tasks int32) []assignment.Subtopology {
 		return []assignment.Subtopology{{ID: "0", Tasks: tasks, Stateful: stateful, SourceTopics: []assignment.Topic{{Name: "in"}}}}
@@ -173,7 +173,7 @@ func TestDecodeClassicPutsThreadsIntoProcesses(t *testing.T) {
 				{ID: processID("b"), Host: "h2", ClientID: "app", Threads: 1, Tasks: assignment.Tasks{Active: tasks("0", 1), Standby: tasks("0", 0)}},
 			}},
 		},
-		"with a follow-up rebalance the copy beyond the standbys that is furthest behind is a warm-up": {
+		"with a follow-up rebalance the additional copy furthest behind is a warm-up": {
 			members: []member{
 				{process: "a", thread: 1, host: "h1", active: reads(0, 1)},
 				{process: "b", thread: 1, host: "h2", standby: tasks("0", 0, 1), offsets: []assignment.TaskOffset{
@@ -229,13 +229,13 @@ func TestDecodeClassicPutsThreadsIntoProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("read wrongly (-want +got):\n%s", diff)
+				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDecodeClassicDoesNotDependOnTheOrderOfMembers(t *testing.T) {
+func TestDecodeClassicIsIndependentOfTheOrderOfMembers(t *testing.T) {
 	g := stable(t,
 		member{process: "a", thread: 1, host: "h1", active: reads(0, 1), standby: tasks("0", 2)},
 		member{process: "a", thread: 2, host: "h1", active: reads(4)},
@@ -249,44 +249,44 @@ func TestDecodeClassicDoesNotDependOnTheOrderOfMembers(t *testing.T) {
 		rand.New(rand.NewSource(seed)).Shuffle(len(g.Members), func(i, j int) { g.Members[i], g.Members[j] = g.Members[j], g.Members[i] })
 		got, err := assignment.DecodeClassic(g)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("seed %d: another order gives another group: %v (-want +got):\n%s", seed, err, diff)
+			t.Errorf("seed %d: the result depends on the order: %v (-want +got):\n%s", seed, err, diff)
 		}
 	}
 }
 
-func TestDecodeClassicKnowsTheVersionsOfMembers(t *testing.T) {
+func TestDecodeClassicDerivesTheVersionHint(t *testing.T) {
 	for version, want := range map[int32]string{7: "", 9: "2.8", 10: "3.0", 11: "3.2"} {
 		got, err := assignment.DecodeClassic(stable(t, member{process: "a", host: "h", active: reads(0)},
 			member{process: "b", host: "h", active: reads(1), version: version}))
 		if err != nil || got.VersionHint != want {
-			t.Errorf("with a member of version %d the hint is %q (%v), should be %q", version, got.VersionHint, err, want)
+			t.Errorf("with a member of version %d the hint is %q (%v), want %q", version, got.VersionHint, err, want)
 		}
 	}
 }
 
-func TestDecodeClassicKeepsTheLastAssignmentWhereMembersWereToldAnError(t *testing.T) {
+func TestDecodeClassicWithAnAssignmentError(t *testing.T) {
 	got, err := assignment.DecodeClassic(stable(t, member{process: "a", thread: 1, host: "h", errorCode: 1},
 		member{process: "a", thread: 2, host: "h", errorCode: 1}, member{process: "b", thread: 1, host: "i", errorCode: 77}))
 	if err != nil || got.Assigned {
-		t.Errorf("members with nothing but an error have no assignment, but it is %+v (%v)", got, err)
+		t.Errorf("the group of members with errors only is %+v (%v), should not be Assigned", got, err)
 	}
-	want := []string{"1 members were assigned nothing, with error 77: not known",
-		"2 members were assigned nothing, with error 1: source topics are missing"}
+	want := []string{"1 members have no assignment because of error 77: unknown",
+		"2 members have no assignment because of error 1: source topics are missing"}
 	if diff := cmp.Diff(want, got.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
-func TestDecodeClassicTakesAMemberThatGotNothing(t *testing.T) {
+func TestDecodeClassicAcceptsAnEmptyAssignment(t *testing.T) {
 	g := stable(t, member{process: "a", thread: 1, host: "h", active: reads(0)}, member{process: "b", thread: 1, host: "i"})
 	g.Members[1].MemberAssignment = nil
 	got, err := assignment.DecodeClassic(g)
 	if err != nil || len(got.Processes) != 2 || got.Processes[1].Threads != 1 || got.Processes[1].Tasks.Len() != 0 {
-		t.Errorf("got %+v (%v), should have a second process with one thread and no task", got, err)
+		t.Errorf("got %+v (%v), want a second process with one thread and no task", got, err)
 	}
 }
 
-func TestDecodeClassicRefuses(t *testing.T) {
+func TestDecodeClassicRejects(t *testing.T) {
 	cases := map[string]struct {
 		change    func(*kmsg.DescribeGroupsResponseGroup)
 		wantClass assignment.Class
@@ -294,35 +294,35 @@ func TestDecodeClassicRefuses(t *testing.T) {
 	}{
 		"an error code": {func(g *kmsg.DescribeGroupsResponseGroup) { g.ErrorCode = kerr.GroupIDNotFound.Code },
 			assignment.ClassUnknownGroup, "GROUP_ID_NOT_FOUND"},
-		"a group that old brokers call dead": {func(g *kmsg.DescribeGroupsResponseGroup) {
+		"a group in the state Dead of old brokers": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			*g = kmsg.DescribeGroupsResponseGroup{Group: "app", State: "Dead"}
 		},
 			assignment.ClassUnknownGroup, `group "app"`},
 		"a group of Connect workers": {func(g *kmsg.DescribeGroupsResponseGroup) { g.ProtocolType = "connect" },
-			assignment.ClassNotStreamsGroup, `its protocol type is "connect", must be "consumer"`},
+			assignment.ClassNotStreamsGroup, `the protocol type is "connect", expected "consumer"`},
 		"a group of other consumers": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Protocol = "cooperative-sticky" },
-			assignment.ClassNotStreamsGroup, `its assignor is "cooperative-sticky", must be "stream"`},
+			assignment.ClassNotStreamsGroup, `the assignor is "cooperative-sticky", expected "stream"`},
 		"a member without metadata": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Members[0].ProtocolMetadata = nil },
-			assignment.ClassMalformed, `member "a-1" at "10.0.0.1": what the group's members say cannot be read: ` +
+			assignment.ClassMalformed, `member "a-1" at "10.0.0.1": group member metadata cannot be decoded: ` +
 				"field subscription.version at offset 0"},
 		"metadata without user data": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			g.Members[0].ProtocolMetadata = []byte{0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
 		}, assignment.ClassMalformed, "field SubscriptionInfo.version at offset 0"},
-		"metadata of a version below zero": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Members[0].ProtocolMetadata[0] = 0x80 },
+		"metadata with a negative version": {func(g *kmsg.DescribeGroupsResponseGroup) { g.Members[0].ProtocolMetadata[0] = 0x80 },
 			assignment.ClassMalformed, "field subscription.version at offset 0: version -32765 must not be negative"},
-		"an assignment that is cut": {func(g *kmsg.DescribeGroupsResponseGroup) {
+		"a truncated assignment": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			g.Members[0].MemberAssignment = g.Members[0].MemberAssignment[:5]
 		},
 			assignment.ClassMalformed, "field assignment.partitions at offset 2"},
 		"an assignment without user data": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			g.Members[0].MemberAssignment = []byte{0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
 		}, assignment.ClassMalformed, "field AssignmentInfo.usedVersion at offset 0"},
-		"as many tasks as there are no partitions": {func(g *kmsg.DescribeGroupsResponseGroup) {
+		"more tasks than partitions": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			empty := kmsg.NewConsumerMemberAssignment()
 			empty.UserData = kfakestreams.EncodeAssignment(assignment.AssignmentInfo{Version: 11, Active: tasks("0", 0)})
 			g.Members[0].MemberAssignment = empty.AppendTo(nil)
-		}, assignment.ClassMalformed, "field AssignmentInfo.activeTasks: 1 entries must be as many as the 0 partitions assigned"},
-		"a task with a partition below zero": {func(g *kmsg.DescribeGroupsResponseGroup) {
+		}, assignment.ClassMalformed, "field AssignmentInfo.activeTasks: 1 entries for 0 assigned partitions"},
+		"a task with a negative partition": {func(g *kmsg.DescribeGroupsResponseGroup) {
 			outer := kmsg.NewConsumerMemberAssignment()
 			topic := kmsg.NewConsumerMemberAssignmentTopic()
 			topic.Topic, topic.Partitions = "in", []int32{0}
@@ -364,10 +364,10 @@ func FuzzDecodeClassic(f *testing.F) {
 		g.Members = append(g.Members, garbage)
 		got, err := assignment.DecodeClassic(g)
 		if e, ok := errors.AsType[*assignment.Error](err); err != nil && (!ok || e.Member != "b" || e.Host != "h2" || e.Group != "app") {
-			t.Errorf("the error must name group, member and host: %v", err)
+			t.Errorf("the error does not contain group, member and host: %v", err)
 		}
 		if err == nil && len(got.Processes) == 0 {
-			t.Error("a group with members must have processes")
+			t.Error("a group with members has no processes")
 		}
 	})
 }

@@ -21,18 +21,18 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Limits of single steps, chosen so that a few of them fit into the timeout of a poll ([DefaultIntervals]).
+// Limits of single steps. A few of them fit into the timeout of a poll ([DefaultIntervals]).
 const (
 	dialTimeout    = 3 * time.Second
 	requestTimeout = 5 * time.Second
 	requestTries   = 3
-	// Pauses between tries: those of Kafka's own clients (retry.backoff.ms and retry.backoff.max.ms, KIP-580).
+	// Pauses between tries, as in Kafka's own clients (retry.backoff.ms and retry.backoff.max.ms, KIP-580).
 	retryPause    = 100 * time.Millisecond
 	maxRetryPause = time.Second
 )
 
-// errCredentials is a file of the configuration that cannot be used.
-var errCredentials = errors.New("the cluster's credentials cannot be used")
+// errCredentials is the error of an unusable credentials file.
+var errCredentials = errors.New("the credentials of the cluster are unusable")
 
 // Cluster is the client of one Kafka cluster. It implements [Describer].
 type Cluster struct {
@@ -45,7 +45,7 @@ type Cluster struct {
 	apps      map[string]appTopics
 }
 
-// NewCluster makes a client. It connects when first used, and reads the files of the configuration then.
+// NewCluster returns a client. It connects and reads the files of the configuration when it is first used.
 func NewCluster(config ClusterConfig) (*Cluster, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(config.BootstrapServers...),
@@ -70,7 +70,7 @@ func NewCluster(config ClusterConfig) (*Cluster, error) {
 // Close ends all connections.
 func (c *Cluster) Close() { c.client.Close() }
 
-// dialer makes the function that connects, which reads the TLS files anew each time.
+// dialer returns the function for connecting. It reads the TLS files again for each connection.
 func dialer(config *TLSConfig) func(ctx context.Context, network, host string) (net.Conn, error) {
 	plainDialer := &net.Dialer{Timeout: dialTimeout}
 	if config == nil {
@@ -98,7 +98,7 @@ func (t *TLSConfig) settings(address string) (*tls.Config, error) {
 		}
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%w: tls.caFile %s must hold certificates in PEM form", errCredentials, t.CAFile)
+			return nil, fmt.Errorf("%w: tls.caFile %s must contain certificates in PEM form", errCredentials, t.CAFile)
 		}
 	}
 	if t.CertFile != "" {
@@ -111,7 +111,7 @@ func (t *TLSConfig) settings(address string) (*tls.Config, error) {
 	return settings, nil
 }
 
-// mechanism gives the SASL mechanism, which reads its files anew each time.
+// mechanism returns the SASL mechanism. It reads its files again for each connection.
 func (s *SASLConfig) mechanism() sasl.Mechanism {
 	scramAuth := func(context.Context) (scram.Auth, error) {
 		user, password, err := s.read()
@@ -138,7 +138,7 @@ func (s *SASLConfig) read() (user, password string, err error) {
 	return user, password, err
 }
 
-// readSecret reads one value from a file, without white space around it.
+// readSecret reads one value from a file and trims white space.
 func readSecret(field, path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -50,7 +50,7 @@ func newKafka(t *testing.T, app kfakestreams.App) *kfakestreams.Cluster {
 	return kafka
 }
 
-// newClient makes a client of an in-process cluster.
+// newClient returns a client of an in-process cluster.
 func newClient(t *testing.T, kafka *kfakestreams.Cluster) *assignment.Cluster {
 	t.Helper()
 	client, err := assignment.NewCluster(assignment.ClusterConfig{Name: "prod", BootstrapServers: kafka.ListenAddrs()})
@@ -61,7 +61,7 @@ func newClient(t *testing.T, kafka *kfakestreams.Cluster) *assignment.Cluster {
 	return client
 }
 
-// describe describes one group, which must succeed.
+// describe describes one group and fails the test on an error.
 func describe(t *testing.T, client *assignment.Cluster, group string) assignment.Group {
 	t.Helper()
 	result, ok := client.Describe(t.Context(), []string{group})[group]
@@ -71,7 +71,7 @@ func describe(t *testing.T, client *assignment.Cluster, group string) assignment
 	return result.Group
 }
 
-// tasks makes tasks of one subtopology.
+// tasks returns tasks of one subtopology.
 func tasks(subtopology string, partitions ...int32) []assignment.Task {
 	var all []assignment.Task
 	for _, p := range partitions {
@@ -80,7 +80,7 @@ func tasks(subtopology string, partitions ...int32) []assignment.Task {
 	return all
 }
 
-// ordersTopology is what a cluster shows of the application orders.
+// ordersTopology is the description of the application orders by a cluster.
 func ordersTopology() []assignment.Subtopology {
 	return []assignment.Subtopology{
 		{ID: "0", Tasks: 4, Stateful: true,
@@ -97,7 +97,7 @@ func ordersTopology() []assignment.Subtopology {
 	}
 }
 
-// anonymous clears what the test does not set.
+// anonymous clears the fields that vary between runs.
 func anonymous(g assignment.Group) assignment.Group {
 	for i := range g.Processes {
 		g.Processes[i].ID, g.Processes[i].ClientID = "", ""
@@ -105,7 +105,7 @@ func anonymous(g assignment.Group) assignment.Group {
 	return g
 }
 
-// ordersProcesses is what three instances of the application orders run.
+// ordersProcesses are the three processes of the application orders.
 func ordersProcesses() []assignment.Process {
 	return []assignment.Process{
 		{Host: "10.0.0.1", Threads: 2, Tasks: assignment.Tasks{Active: tasks("0", 0, 3), Standby: tasks("0", 1, 2)}},
@@ -122,9 +122,9 @@ func TestClusterDescribesAClassicGroup(t *testing.T) {
 		Processes: ordersProcesses(), Subtopologies: ordersTopology(), Standbys: new(int32(1)), VersionHint: "3.2", Brokers: 2,
 	}
 	client := newClient(t, newKafka(t, orders(assignment.Classic)))
-	for range 2 { // The second time from what the client remembers.
+	for range 2 { // The second time from the cache of the client.
 		if diff := cmp.Diff(want, anonymous(describe(t, client, "orders"))); diff != "" {
-			t.Errorf("the group is not as it was made (-want +got):\n%s", diff)
+			t.Errorf("the group differs (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestClusterDescribesAStreamsGroup(t *testing.T) {
 				SessionTimeout: 45 * time.Second, VersionHint: "4.1", Brokers: 2,
 			}
 			if diff := cmp.Diff(want, anonymous(describe(t, newClient(t, kafka), "orders"))); diff != "" {
-				t.Errorf("the group is not as it was made (-want +got):\n%s", diff)
+				t.Errorf("the group differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -154,18 +154,18 @@ func TestClusterFollowsALossOfAClassicGroup(t *testing.T) {
 	}
 	during := describe(t, client, "orders")
 	if during.Assigned || during.Stable || during.State != "PreparingRebalance" || len(during.Processes) > 0 {
-		t.Errorf("while it rebalances the members keep their bytes, but the group is %+v", during)
+		t.Errorf("during a rebalance the group is %+v, should not be Assigned", during)
 	}
 	if err := kafka.Settle("orders"); err != nil {
 		t.Fatal(err)
 	}
 	after := describe(t, client, "orders")
 	if !after.Assigned || len(after.Processes) != 2 || activeTasks(after) != 6 {
-		t.Errorf("the two instances left should run all 6 tasks, but the group is %+v", after)
+		t.Errorf("the group is %+v, want all 6 tasks on the two remaining instances", after)
 	}
 }
 
-func TestClusterSeesTheTargetOfAStreamsGroupDuringALoss(t *testing.T) {
+func TestClusterShowsTheTargetOfAStreamsGroupDuringALoss(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Streams))
 	client := newClient(t, kafka)
 	if err := kafka.Lose("orders", "10.0.0.1"); err != nil {
@@ -173,24 +173,24 @@ func TestClusterSeesTheTargetOfAStreamsGroupDuringALoss(t *testing.T) {
 	}
 	during := describe(t, client, "orders")
 	if !during.Assigned || during.Stable || during.State != "Reconciling" {
-		t.Errorf("a streams group shows its assignment while it reconciles, but is %+v", during)
+		t.Errorf("while it reconciles the group is %+v, should be Assigned", during)
 	}
 	var target int
 	for _, p := range during.Processes {
 		if p.Target == nil {
-			t.Fatalf("process %s should have a target", p.Host)
+			t.Fatalf("process %s has no target", p.Host)
 		}
 		target += len(p.Target.Active)
 	}
 	if now := activeTasks(during); now != 4 || target != 6 {
-		t.Errorf("now %d and soon %d tasks are active, should be 4 and 6", now, target)
+		t.Errorf("%d current and %d target tasks are active, want 4 and 6", now, target)
 	}
 	if err := kafka.Settle("orders"); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range describe(t, client, "orders").Processes {
 		if p.Target != nil {
-			t.Errorf("process %s of a settled group has the target %v, should have none", p.Host, p.Target)
+			t.Errorf("process %s of a settled group has the target %v, want none", p.Host, p.Target)
 		}
 	}
 }
@@ -214,17 +214,17 @@ func TestClusterDescribesGroupsOfBothProtocolsInOneBatch(t *testing.T) {
 	if err := kafka.Join("orders-eu", "10.0.1.1"); err != nil {
 		t.Fatal(err)
 	}
-	results := newClient(t, kafka).Describe(t.Context(), []string{"orders", "orders-eu", "nobody"})
+	results := newClient(t, kafka).Describe(t.Context(), []string{"orders", "orders-eu", "missing"})
 	if len(results) != 3 {
-		t.Fatalf("three groups were asked for, %d came", len(results))
+		t.Fatalf("%d results for three groups", len(results))
 	}
 	if diff := cmp.Diff(ordersTopology(), results["orders"].Group.Subtopologies); diff != "" {
-		t.Errorf("topics of orders-eu begin with orders- too, and must not count for orders (-want +got):\n%s", diff)
+		t.Errorf("the group orders, without topics of orders-eu, differs (-want +got):\n%s", diff)
 	}
 	if r := results["orders-eu"]; r.Err != nil || r.Group.Protocol != assignment.Streams || activeTasks(r.Group) != 4 {
-		t.Errorf("orders-eu should run 4 tasks, but is %+v", r)
+		t.Errorf("orders-eu is %+v, want 4 tasks", r)
 	}
-	if class := assignment.ClassOf(results["nobody"].Err); class != assignment.ClassUnknownGroup {
-		t.Errorf("the class of a group that is not there is %q", class)
+	if class := assignment.ClassOf(results["missing"].Err); class != assignment.ClassUnknownGroup {
+		t.Errorf("the class of a missing group is %q", class)
 	}
 }

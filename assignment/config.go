@@ -18,55 +18,54 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ClusterConfig is one Kafka cluster of the operator's configuration.
+// ClusterConfig configures one Kafka cluster of the operator.
 type ClusterConfig struct {
-	// Name that StreamApps use: a DNS label, as their field `kafka.cluster` demands.
+	// Name is the name in the field `kafka.cluster` of StreamApps: a DNS label.
 	Name string `json:"name"`
-	// BootstrapServers, host:port each; at least one.
+	// BootstrapServers are one or more host:port.
 	BootstrapServers []string `json:"bootstrapServers"`
-	// TLS; absent: plain text.
+	// TLS enables TLS. Without it connections are in plain text.
 	TLS *TLSConfig `json:"tls,omitempty"`
-	// SASL; absent: none.
+	// SASL enables SASL authentication.
 	SASL *SASLConfig `json:"sasl,omitempty"`
-	// AllowedNamespaces whose StreamApps may use the cluster; absent or empty: all.
+	// AllowedNamespaces are the namespaces of StreamApps with access to the cluster. An empty list allows all.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
-	// AllowedGroups that StreamApps may name: a group's name, or the beginning of names with "*" at its end; absent or
-	// empty: all.
+	// AllowedGroups are the groups available to StreamApps: a name, or a prefix followed by "*". An empty list allows all.
 	AllowedGroups []string `json:"allowedGroups,omitempty"`
 }
 
-// TLSConfig is how the operator speaks TLS to a cluster. All files are PEM, and are read when a connection is made.
+// TLSConfig configures TLS. All files are in PEM form and are read for each connection.
 type TLSConfig struct {
-	// CAFile holds the authorities to trust; empty: the system's.
+	// CAFile contains the trusted authorities, by default those of the system.
 	CAFile string `json:"caFile,omitempty"`
-	// CertFile and KeyFile are the operator's own certificate; both or none.
+	// CertFile contains the operator's own certificate. It requires KeyFile.
 	CertFile string `json:"certFile,omitempty"`
-	// KeyFile belongs to CertFile.
+	// KeyFile contains the key of CertFile.
 	KeyFile string `json:"keyFile,omitempty"`
-	// ServerName is what the brokers' certificates must name; empty: the host that is connected to.
+	// ServerName is the expected name in the brokers' certificates, by default the host of the connection.
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// SASLConfig is how the operator proves who it is. The files are read when a connection is made, so that a Secret can
-// be renewed while the operator runs; white space around their content is dropped.
+// SASLConfig configures SASL. The files are read for each connection, so that a Secret can be renewed while the operator runs. White space
+// around their content is trimmed.
 type SASLConfig struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
 	Mechanism string `json:"mechanism"`
-	// UsernameFile holds the user's name.
+	// UsernameFile contains the user name.
 	UsernameFile string `json:"usernameFile"`
-	// PasswordFile holds the password.
+	// PasswordFile contains the password.
 	PasswordFile string `json:"passwordFile"`
 }
 
-// The SASL mechanisms that are supported.
+// Supported SASL mechanisms.
 const (
 	MechanismPlain       = "PLAIN"
 	MechanismSCRAMSHA256 = "SCRAM-SHA-256"
 	MechanismSCRAMSHA512 = "SCRAM-SHA-512"
 )
 
-// LoadClusters reads the operator's configuration of Kafka clusters: YAML or JSON with one key, clusters. Unknown keys
-// are refused. Every fault is named, with cluster and field.
+// LoadClusters reads the Kafka clusters of the operator: YAML or JSON with the key clusters. Unknown keys are errors. The error lists all
+// faults with cluster and field.
 func LoadClusters(path string) ([]ClusterConfig, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -79,7 +78,7 @@ func LoadClusters(path string) ([]ClusterConfig, error) {
 	return clusters, nil
 }
 
-// ParseClusters is [LoadClusters] without the file.
+// ParseClusters parses the content of the file for [LoadClusters].
 func ParseClusters(data []byte) ([]ClusterConfig, error) {
 	var file struct {
 		Clusters []json.RawMessage `json:"clusters"`
@@ -91,19 +90,19 @@ func ParseClusters(data []byte) ([]ClusterConfig, error) {
 	var faults []error
 	names := map[string]bool{}
 	for i, raw := range file.Clusters {
-		c, found := parseCluster(raw)
+		cluster, found := parseCluster(raw)
 		at := fmt.Sprintf("clusters[%d]", i)
-		if c.Name != "" {
-			at = fmt.Sprintf("cluster %q", c.Name)
+		if cluster.Name != "" {
+			at = fmt.Sprintf("cluster %q", cluster.Name)
 		}
-		if c.Name != "" && names[c.Name] {
-			found = append(found, errors.New("name must be there once"))
+		if cluster.Name != "" && names[cluster.Name] {
+			found = append(found, errors.New("name must be unique"))
 		}
 		for _, fault := range found {
 			faults = append(faults, fmt.Errorf("%s: %w", at, fault))
 		}
-		names[c.Name] = true
-		clusters = append(clusters, c)
+		names[cluster.Name] = true
+		clusters = append(clusters, cluster)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -111,29 +110,29 @@ func ParseClusters(data []byte) ([]ClusterConfig, error) {
 	return clusters, nil
 }
 
-// parseCluster reads one cluster. Unknown keys are refused; the name is given even then, for the message.
+// parseCluster parses one cluster. The result contains the name even if there are unknown keys, for the message.
 func parseCluster(raw json.RawMessage) (ClusterConfig, []error) {
-	var c ClusterConfig
+	var config ClusterConfig
 	strict := json.NewDecoder(bytes.NewReader(raw))
 	strict.DisallowUnknownFields()
-	if err := strict.Decode(&c); err != nil {
-		_ = json.Unmarshal(raw, &c) // Only for the name; the fault is told.
-		return c, []error{err}
+	if err := strict.Decode(&config); err != nil {
+		_ = json.Unmarshal(raw, &config) // Only for the name; the error above is returned.
+		return config, []error{err}
 	}
-	return c, c.faults()
+	return config, config.faults()
 }
 
-// dnsLabel is a name as RFC 1123 has it, in small letters.
+// dnsLabel is a DNS label of RFC 1123 in lower case.
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// faults lists what is wrong with a cluster's configuration.
+// faults returns the faults of a cluster's configuration.
 func (c ClusterConfig) faults() []error {
 	var faults []error
 	switch {
 	case c.Name == "":
 		faults = append(faults, errors.New("name must be set"))
 	case !dnsLabel.MatchString(c.Name):
-		faults = append(faults, errors.New("name must be a DNS label, or no StreamApp can name it"))
+		faults = append(faults, errors.New("name must be a DNS label"))
 	}
 	if len(c.BootstrapServers) == 0 {
 		faults = append(faults, errors.New("bootstrapServers must name at least one host:port"))
@@ -143,7 +142,7 @@ func (c ClusterConfig) faults() []error {
 			faults = append(faults, fmt.Errorf("bootstrapServers[%d]: %w", i, err))
 		}
 	}
-	if t := c.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
+	if c.TLS != nil && (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		faults = append(faults, errors.New("tls: certFile and keyFile must both be set, or neither"))
 	}
 	faults = append(faults, c.SASL.faults()...)
@@ -151,7 +150,7 @@ func (c ClusterConfig) faults() []error {
 	return append(faults, emptyEntries("allowedGroups", c.AllowedGroups)...)
 }
 
-// faults lists what is wrong with a SASL configuration; nil is none.
+// faults returns the faults of a SASL configuration, none for nil.
 func (s *SASLConfig) faults() []error {
 	if s == nil {
 		return nil
@@ -170,7 +169,7 @@ func (s *SASLConfig) faults() []error {
 	return faults
 }
 
-// emptyEntries finds empty strings in a list, which would allow nothing while looking like something.
+// emptyEntries returns an error for each empty string in a list. An empty entry would allow nothing.
 func emptyEntries(field string, entries []string) []error {
 	var faults []error
 	for i, entry := range entries {
@@ -193,13 +192,13 @@ func checkServer(server string) error {
 	return nil
 }
 
-// Permits says whether a StreamApp of a namespace may name a group of this cluster.
+// Permits returns whether a StreamApp of a namespace may use a group of this cluster.
 func (c ClusterConfig) Permits(namespace, group string) bool {
 	if len(c.AllowedNamespaces) > 0 && !slices.Contains(c.AllowedNamespaces, namespace) {
 		return false
 	}
 	return len(c.AllowedGroups) == 0 || slices.ContainsFunc(c.AllowedGroups, func(allowed string) bool {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
-		return allowed == group || isPrefix && strings.HasPrefix(group, prefix)
+		return allowed == group || (isPrefix && strings.HasPrefix(group, prefix))
 	})
 }

@@ -20,7 +20,7 @@ func TestParseClusters(t *testing.T) {
 		want       []assignment.ClusterConfig
 		wantFaults []string
 	}{
-		"one with everything": {
+		"all fields": {
 			file: `
 clusters:
 - name: prod
@@ -38,7 +38,7 @@ clusters:
 				AllowedNamespaces: []string{"shop"}, AllowedGroups: []string{"orders", "payments-*"},
 			}},
 		},
-		"one with little, as JSON": {
+		"required fields only, as JSON": {
 			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"]}]}`,
 			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}}},
 		},
@@ -50,26 +50,26 @@ clusters:
 		"a value of another type": {file: `{clusters: [{name: a, bootstrapServers: "a:1"}]}`,
 			wantFaults: []string{`cluster "a": json: cannot unmarshal string`}},
 		"an empty file": {file: ``},
-		"no YAML":       {file: `{`, wantFaults: []string{"must be YAML with the key clusters"}},
+		"not YAML":      {file: `{`, wantFaults: []string{"must be YAML with the key clusters"}},
 		"an unknown key": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tsl: {}}]}`,
 			wantFaults: []string{`cluster "a": json: unknown field "tsl"`}},
-		"a password in the open": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`,
+		"a password in plain text": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`,
 			wantFaults: []string{`cluster "a": json: unknown field "password"`}},
 		"a key twice": {file: "clusters: []\nclusters: []", wantFaults: []string{`key "clusters" already set in map`}},
 		"no name and no servers": {file: `{clusters: [{}]}`,
 			wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
-		"a name that no StreamApp can use": {file: `{clusters: [{name: Prod_EU, bootstrapServers: ["a:1"]}]}`,
-			wantFaults: []string{`cluster "Prod_EU": name must be a DNS label, or no StreamApp can name it`}},
+		"a name that is not a DNS label": {file: `{clusters: [{name: Prod_EU, bootstrapServers: ["a:1"]}]}`,
+			wantFaults: []string{`cluster "Prod_EU": name must be a DNS label`}},
 		"a name twice": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}, {name: a, bootstrapServers: ["a:1"]}]}`,
-			wantFaults: []string{`cluster "a": name must be there once`}},
-		"servers that are none": {file: `{clusters: [{name: a,
+			wantFaults: []string{`cluster "a": name must be unique`}},
+		"malformed servers": {file: `{clusters: [{name: a,
 			bootstrapServers: [kafka, "kafka:0", "kafka:65536", "kafka:x", ":9092"]}]}`, wantFaults: []string{
 			`cluster "a": bootstrapServers[0]: "kafka" must be host:port`,
 			`cluster "a": bootstrapServers[1]: "kafka:0" must be host:port, with a port from 1 to 65535`,
 			`bootstrapServers[2]: "kafka:65536"`, `bootstrapServers[3]: "kafka:x"`, `bootstrapServers[4]: ":9092"`}},
 		"half a certificate": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tls: {certFile: x}}]}`,
 			wantFaults: []string{`cluster "a": tls: certFile and keyFile must both be set, or neither`}},
-		"SASL without anything": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
+		"SASL without files": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
 			`cluster "a": sasl.mechanism: "GSSAPI" must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`,
 			`cluster "a": sasl.usernameFile must be set`, `cluster "a": sasl.passwordFile must be set`}},
 		"empty entries that would allow nothing": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"],
@@ -81,20 +81,20 @@ clusters:
 			got, err := assignment.ParseClusters([]byte(c.file))
 			if len(c.wantFaults) == 0 {
 				if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
-					t.Errorf("read wrongly: %v (-want +got):\n%s", err, diff)
+					t.Errorf("parsed: %v (-want +got):\n%s", err, diff)
 				}
 				return
 			}
 			for _, want := range c.wantFaults {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("the error is %v, should have %q in it", err, want)
+					t.Errorf("the error is %v, should contain %q", err, want)
 				}
 			}
 		})
 	}
 }
 
-func TestLoadClustersNamesTheFile(t *testing.T) {
+func TestLoadClustersErrorsContainTheFile(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "clusters.yaml")
 	if _, err := assignment.LoadClusters(missing); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("the error of a missing file is %v", err)
@@ -104,7 +104,7 @@ func TestLoadClustersNamesTheFile(t *testing.T) {
 	}
 	if _, err := assignment.LoadClusters(missing); err == nil ||
 		!strings.Contains(err.Error(), missing+` of Kafka clusters: cluster "a": bootstrapServers`) {
-		t.Errorf("the error of a bad file is %v", err)
+		t.Errorf("the error of a malformed file is %v", err)
 	}
 	if err := os.WriteFile(missing, []byte(`{clusters: [{name: a, bootstrapServers: ["a:1"]}]}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -121,16 +121,16 @@ func TestPermits(t *testing.T) {
 		namespace, group string
 		want             bool
 	}{
-		"all where nothing is named":       {assignment.ClusterConfig{}, "any", "any", true},
-		"a named group":                    {closed, "shop", "orders", true},
-		"a group with a named beginning":   {closed, "bank", "payments-eu", true},
-		"the beginning itself":             {closed, "bank", "payments-", true},
-		"a group that only begins alike":   {closed, "shop", "orders-eu", false},
-		"a group with half the beginning":  {closed, "shop", "payments", false},
-		"another namespace":                {closed, "other", "orders", false},
-		"a namespace that begins alike":    {closed, "shop2", "orders", false},
-		"a star as all groups":             {assignment.ClusterConfig{AllowedGroups: []string{"*"}}, "any", "any", true},
-		"namespaces alone, with any group": {assignment.ClusterConfig{AllowedNamespaces: []string{"shop"}}, "shop", "any", true},
+		"everything without lists":               {assignment.ClusterConfig{}, "any", "any", true},
+		"a named group":                          {closed, "shop", "orders", true},
+		"a group with an allowed prefix":         {closed, "bank", "payments-eu", true},
+		"the prefix itself":                      {closed, "bank", "payments-", true},
+		"a group with an allowed name as prefix": {closed, "shop", "orders-eu", false},
+		"a group with half the prefix":           {closed, "shop", "payments", false},
+		"another namespace":                      {closed, "other", "orders", false},
+		"a namespace with a longer name":         {closed, "shop2", "orders", false},
+		"a star as all groups":                   {assignment.ClusterConfig{AllowedGroups: []string{"*"}}, "any", "any", true},
+		"namespaces alone, with any group":       {assignment.ClusterConfig{AllowedNamespaces: []string{"shop"}}, "shop", "any", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

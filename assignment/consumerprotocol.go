@@ -14,14 +14,14 @@ type TopicPartition struct {
 	Partition int32
 }
 
-// compareTopicPartitions is the order in which Kafka Streams pairs partitions with tasks (PARTITION_COMPARATOR of
-// StreamsPartitionAssignor): by topic, then by partition.
+// compareTopicPartitions orders partitions by topic, then by number: the order in which Kafka Streams pairs them with tasks
+// (PARTITION_COMPARATOR of StreamsPartitionAssignor).
 func compareTopicPartitions(a, b TopicPartition) int {
 	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
-// decodeSubscriptionLayer reads a member's metadata in the consumer protocol (ConsumerProtocolSubscription, versions 0
-// to 3) up to the user data; what later versions put behind it is of no use here.
+// decodeSubscriptionLayer returns the user data of a member's metadata in the consumer protocol (ConsumerProtocolSubscription, versions 0
+// to 3). It ignores the fields after the user data.
 func decodeSubscriptionLayer(data []byte) ([]byte, error) {
 	r := &reader{data: data}
 	r.version("subscription.version")
@@ -32,8 +32,8 @@ func decodeSubscriptionLayer(data []byte) ([]byte, error) {
 	return userData, r.err
 }
 
-// decodeAssignmentLayer reads a member's assignment in the consumer protocol (ConsumerProtocolAssignment, versions 0 to
-// 3): the partitions, sorted, and the user data.
+// decodeAssignmentLayer returns the sorted partitions and the user data of a member's assignment in the consumer protocol
+// (ConsumerProtocolAssignment, versions 0 to 3).
 func decodeAssignmentLayer(data []byte) ([]TopicPartition, []byte, error) {
 	r := &reader{data: data}
 	r.version("assignment.version")
@@ -49,7 +49,7 @@ func decodeAssignmentLayer(data []byte) ([]TopicPartition, []byte, error) {
 	return partitions, userData, r.err
 }
 
-// version reads the version of the consumer protocol. A later one begins like the ones known.
+// version reads the version of the consumer protocol. The first fields are the same in all versions.
 func (r *reader) version(field string) {
 	if v := r.int16(field); v < 0 {
 		r.at -= 2

@@ -18,7 +18,7 @@ import (
 	"streamweir.dev/streamweir/assignment/kfakestreams"
 )
 
-// unhex reads bytes written as hexadecimal digits with spaces, and comments from # to the line's end.
+// unhex decodes hexadecimal digits with spaces, and comments from # to the end of the line.
 func unhex(tb testing.TB, text string) []byte {
 	tb.Helper()
 	var digits strings.Builder
@@ -38,7 +38,7 @@ const (
 	processText = "00112233-4455-6677-8899-aabbccddeeff"
 )
 
-// subscriptions are bytes written by hand after SubscriptionInfoData.json, and what they say.
+// subscriptions are messages written by hand after SubscriptionInfoData.json, with their content.
 var subscriptions = map[string]struct {
 	bytes string
 	want  assignment.SubscriptionInfo
@@ -101,7 +101,7 @@ var subscriptions = map[string]struct {
 	},
 }
 
-// assignments are bytes written by hand after AssignmentInfo.java, and what they say.
+// assignments are messages written by hand after AssignmentInfo.java, with their content.
 var assignments = map[string]struct {
 	bytes string
 	want  assignment.AssignmentInfo
@@ -167,7 +167,7 @@ func TestDecodeSubscription(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("read wrongly (-want +got):\n%s", diff)
+				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
 			checkCuts(t, data, func(data []byte) error { _, err := assignment.DecodeSubscription(data); return err })
 		})
@@ -183,41 +183,40 @@ func TestDecodeAssignment(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("read wrongly (-want +got):\n%s", diff)
+				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
 			checkCuts(t, data, func(data []byte) error { _, err := assignment.DecodeAssignment(data); return err })
 		})
 	}
 }
 
-// checkCuts checks that bytes cut short anywhere, and bytes with something behind them, are refused, with the field and
-// the offset.
+// checkCuts checks that truncated messages, and messages with an additional byte, are rejected with field and offset.
 func checkCuts(t *testing.T, data []byte, decode func([]byte) error) {
 	t.Helper()
 	for n := range data {
 		if err := decode(data[:n]); err == nil || !strings.Contains(err.Error(), "field ") || !strings.Contains(err.Error(), " at offset ") {
-			t.Errorf("cut to %d of %d bytes the error is %v, should name field and offset", n, len(data), err)
+			t.Errorf("for %d of %d bytes the error is %v, should contain field and offset", n, len(data), err)
 		}
 	}
 	if err := decode(append(slices.Clip(data), 0)); err == nil || !strings.Contains(err.Error(), "1 bytes are left over") {
-		t.Errorf("with a byte too many the error is %v", err)
+		t.Errorf("with an additional byte the error is %v", err)
 	}
 }
 
-func TestDecodersRefuse(t *testing.T) {
+func TestDecodersReject(t *testing.T) {
 	cases := map[string]struct {
 		assignment bool
 		bytes      string
 		want       string
 	}{
-		"a subscription of version 0": {false, `00000000`, "field SubscriptionInfo.version at offset 0: version 0 is not known, only 1 to 11"},
+		"a subscription of version 0": {false, `00000000`, "field SubscriptionInfo.version at offset 0: version 0 is unknown, supported are 1 to 11"},
 		"a subscription of version 12": {false, `0000000c`,
-			"field SubscriptionInfo.version at offset 0: version 12 is not known, only 1 to 11"},
+			"field SubscriptionInfo.version at offset 0: version 12 is unknown, supported are 1 to 11"},
 		"an assignment of version 12": {true, `0000000c`,
-			"field AssignmentInfo.usedVersion at offset 0: version 12 is not known, only 1 to 11"},
-		"a count of two thousand million tasks": {true, `00000001 7fffffff 00000000`,
+			"field AssignmentInfo.usedVersion at offset 0: version 12 is unknown, supported are 1 to 11"},
+		"a count of two billion tasks": {true, `00000001 7fffffff 00000000`,
 			"field AssignmentInfo.activeTasks at offset 4: counts 2147483647 elements of at least 8 bytes, 4 bytes are left"},
-		"a count below zero": {true, `00000001 ffffffff`, "field AssignmentInfo.activeTasks at offset 4: counts -1 elements"},
+		"a negative count": {true, `00000001 ffffffff`, "field AssignmentInfo.activeTasks at offset 4: counts -1 elements"},
 		"a client tag without a key": {false, `0000000b 0000000b ` + process + ` 00000000 00000000 00 00000000 00000001 ffffffff 00000000`,
 			"field SubscriptionInfo.clientTags.key at offset 45: needs -1 bytes"},
 	}
@@ -230,13 +229,13 @@ func TestDecodersRefuse(t *testing.T) {
 				_, err = assignment.DecodeSubscription(unhex(t, c.bytes))
 			}
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("the error is %v, should be %q", err, c.want)
+				t.Errorf("the error is %v, want %q", err, c.want)
 			}
 		})
 	}
 }
 
-// randomTask makes a task that a version can carry.
+// randomTask returns a task that a version can encode.
 func randomTask(r *rand.Rand, version int32) assignment.Task {
 	subtopology := fmt.Sprint(r.Intn(50))
 	if version >= 10 && r.Intn(4) == 0 {
@@ -245,7 +244,7 @@ func randomTask(r *rand.Rand, version int32) assignment.Task {
 	return assignment.Task{Subtopology: subtopology, Partition: r.Int31n(1000)}
 }
 
-func TestDecodersReadWhatTheEncodersWrite(t *testing.T) {
+func TestDecodersReverseTheEncoders(t *testing.T) {
 	for version := int32(1); version <= assignment.LatestVersion; version++ {
 		for seed := range int64(20) {
 			t.Run(fmt.Sprintf("version %d, seed %d", version, seed), func(t *testing.T) {
@@ -268,7 +267,7 @@ func TestDecodersReadWhatTheEncodersWrite(t *testing.T) {
 	}
 }
 
-// randomInfos makes what a version can carry.
+// randomInfos returns messages that a version can encode.
 func randomInfos(r *rand.Rand, version int32) (assignment.SubscriptionInfo, assignment.AssignmentInfo) {
 	s := assignment.SubscriptionInfo{Version: version, ProcessID: processText}
 	a := assignment.AssignmentInfo{Version: version, NextRebalanceMillis: math.MaxInt64}
@@ -292,7 +291,7 @@ func randomInfos(r *rand.Rand, version int32) (assignment.SubscriptionInfo, assi
 		}
 		a.Standby = append(a.Standby, standby)
 	}
-	sums := []int64{-2, 0} // What versions 1 to 6 can say, in this order.
+	sums := []int64{-2, 0} // The possible sums of versions 1 to 6, in this order.
 	for i := range sums {
 		for range r.Intn(4) {
 			o := assignment.TaskOffset{Task: randomTask(r, version), Sum: sums[i]}
@@ -305,7 +304,7 @@ func randomInfos(r *rand.Rand, version int32) (assignment.SubscriptionInfo, assi
 	return s, a
 }
 
-func TestEncodeSubscriptionRefusesAProcessThatIsNoUUID(t *testing.T) {
+func TestEncodeSubscriptionRejectsAMalformedProcessID(t *testing.T) {
 	_, err := kfakestreams.EncodeSubscription(assignment.SubscriptionInfo{Version: 11, ProcessID: "no-uuid"})
 	if err == nil || !strings.Contains(err.Error(), `process ID "no-uuid" must be a UUID`) {
 		t.Errorf("the error is %v", err)
@@ -327,7 +326,7 @@ func FuzzDecodeSubscription(f *testing.F) {
 		}
 		reread, err := assignment.DecodeSubscription(again)
 		if diff := cmp.Diff(got, reread); diff != "" || err != nil {
-			t.Errorf("not the same once written and read again: %v\n%s", err, diff)
+			t.Errorf("the value changes when it is encoded and decoded again: %v\n%s", err, diff)
 		}
 	})
 }
@@ -343,7 +342,7 @@ func FuzzDecodeAssignment(f *testing.F) {
 		}
 		reread, err := assignment.DecodeAssignment(kfakestreams.EncodeAssignment(got))
 		if diff := cmp.Diff(got, reread); diff != "" || err != nil {
-			t.Errorf("not the same once written and read again: %v\n%s", err, diff)
+			t.Errorf("the value changes when it is encoded and decoded again: %v\n%s", err, diff)
 		}
 	})
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The group's configs on the broker (KIP-1071).
+// Configs of a group on the broker (KIP-1071).
 const (
 	groupStandbys       = "streams.num.standby.replicas"
 	groupSessionTimeout = "streams.session.timeout.ms"
 )
 
-// Coordinators move: how often a group is asked for again, and how long to wait before each.
+// While a coordinator moves, requests for its groups are repeated up to coordinatorTries times, with coordinatorPause before each repeat.
 const (
 	coordinatorTries = 4
 	coordinatorPause = 200 * time.Millisecond
 )
 
-// Describe implements [Describer]. It takes one request for all classic groups, and for streams groups one to find
-// their coordinators and one to each of those; a group is first asked for by the protocol it had last time.
+// Describe implements [Describer]. It sends one request for all classic groups. For streams groups it sends one request for their
+// coordinators and one to each coordinator. It first tries the last known protocol of a group.
 func (c *Cluster) Describe(ctx context.Context, groups []string) map[string]Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,19 +58,19 @@ func (c *Cluster) Describe(ctx context.Context, groups []string) map[string]Resu
 	return ofCluster(results)
 }
 
-// unknownOf gives the groups that were not found.
+// unknownOf returns the groups that were not found.
 func unknownOf(groups []string, results map[string]Result) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool {
 		return !errors.Is(results[group].Err, ErrUnknownGroup)
 	})
 }
 
-// failure makes the error of a group whose request failed.
+// failure returns the error of a group after a failed request.
 func failure(group string, err error) *Error {
 	return &Error{Class: classify(err), Group: group, Err: err}
 }
 
-// describeClassic describes groups with DescribeGroups. The client finds the coordinators.
+// describeClassic describes groups with DescribeGroups. The Kafka client finds the coordinators.
 func (c *Cluster) describeClassic(ctx context.Context, groups []string, results map[string]Result) {
 	if len(groups) == 0 {
 		return
@@ -92,12 +92,12 @@ func (c *Cluster) describeClassic(ctx context.Context, groups []string, results 
 	c.remember(Classic, groups, results)
 }
 
-// remember notes which protocol groups have.
+// remember stores the protocol of each described group.
 func (c *Cluster) remember(protocol Protocol, groups []string, results map[string]Result) {
 	for _, group := range groups {
 		r, ok := results[group]
 		if !ok {
-			results[group] = Result{Err: failure(group, errors.New("the broker's answer has nothing on the group"))}
+			results[group] = Result{Err: failure(group, errors.New("the broker's response does not contain the group"))}
 			continue
 		}
 		if r.Err == nil {
@@ -106,7 +106,7 @@ func (c *Cluster) remember(protocol Protocol, groups []string, results map[strin
 	}
 }
 
-// describeStreams describes groups with StreamsGroupDescribe at their coordinators, and again while those move.
+// describeStreams describes groups with StreamsGroupDescribe at their coordinators, and repeats that while coordinators move.
 func (c *Cluster) describeStreams(ctx context.Context, groups []string, results map[string]Result) {
 	open := groups
 	for try := range coordinatorTries {
@@ -116,15 +116,15 @@ func (c *Cluster) describeStreams(ctx context.Context, groups []string, results 
 		if try > 0 && !sleep(ctx, coordinatorPause) {
 			break
 		}
-		for coordinator, theirs := range c.coordinators(ctx, open, results) {
-			c.describeAt(ctx, coordinator, theirs, results)
+		for coordinator, coordinated := range c.coordinators(ctx, open, results) {
+			c.describeAt(ctx, coordinator, coordinated, results)
 		}
 		open = slices.DeleteFunc(slices.Clone(open), func(group string) bool { return !isMoving(results[group].Err) })
 	}
 	c.remember(Streams, groups, results)
 }
 
-// sleep waits, and returns false if the context ends before.
+// sleep waits, and returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -136,13 +136,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// isMoving says whether an error is that of a coordinator that moves.
+// isMoving returns whether an error means that a coordinator is moving.
 func isMoving(err error) bool {
 	return errors.Is(err, kerr.NotCoordinator) || errors.Is(err, kerr.CoordinatorNotAvailable) ||
 		errors.Is(err, kerr.CoordinatorLoadInProgress)
 }
 
-// coordinators finds the brokers to ask.
+// coordinators returns the groups of each coordinator, by broker.
 func (c *Cluster) coordinators(ctx context.Context, groups []string, results map[string]Result) map[int32][]string {
 	request := kmsg.NewPtrFindCoordinatorRequest()
 	request.CoordinatorKeys = groups
@@ -169,21 +169,21 @@ func (c *Cluster) describeAt(ctx context.Context, broker int32, groups []string,
 	request := kmsg.NewPtrStreamsGroupDescribeRequest()
 	request.Groups = groups
 	request.IncludeTopologyDescription = true
-	answer, err := c.client.Broker(int(broker)).RetriableRequest(ctx, request)
+	response, err := c.client.Broker(int(broker)).RetriableRequest(ctx, request)
 	if err != nil {
-		c.client.ForceMetadataRefresh() // The broker may be new or gone.
+		c.client.ForceMetadataRefresh() // The coordinator may have moved to a new broker.
 		for _, group := range groups {
 			results[group] = Result{Err: failure(group, err)}
 		}
 		return
 	}
-	for _, described := range answer.(*kmsg.StreamsGroupDescribeResponse).Groups {
+	for _, described := range response.(*kmsg.StreamsGroupDescribeResponse).Groups {
 		group, err := DecodeStreams(described)
 		results[described.Group] = Result{Group: group, Err: err}
 	}
 }
 
-// nameOthers tells groups of other types (consumer and share groups) from those that are not there at all.
+// nameOthers replaces the error of unknown groups by one with their type if they are consumer or share groups.
 func (c *Cluster) nameOthers(ctx context.Context, groups []string, results map[string]Result) {
 	unknown := unknownOf(groups, results)
 	if len(unknown) == 0 {
@@ -191,18 +191,18 @@ func (c *Cluster) nameOthers(ctx context.Context, groups []string, results map[s
 	}
 	catalog, err := c.readCatalog(ctx, catalogPause)
 	if err != nil {
-		return // That they are unknown is still true.
+		return // The error stays correct: the group is unknown.
 	}
 	for _, group := range unknown {
 		delete(c.protocols, group)
 		delete(c.apps, group)
 		if kind := catalog.groups[group]; kind != "" && kind != "classic" && kind != "streams" {
-			results[group] = Result{Err: &Error{Class: ClassNotStreamsGroup, Group: group, Err: fmt.Errorf("it is a %s group", kind)}}
+			results[group] = Result{Err: &Error{Class: ClassNotStreamsGroup, Group: group, Err: fmt.Errorf("the type is %s", kind)}}
 		}
 	}
 }
 
-// assignedOf gives the groups of a protocol whose assignment is known, in order.
+// assignedOf returns the groups of a protocol with an assignment, sorted.
 func assignedOf(results map[string]Result, protocol Protocol) []*Group {
 	var groups []*Group
 	for _, id := range slices.Sorted(maps.Keys(results)) {
@@ -213,37 +213,38 @@ func assignedOf(results map[string]Result, protocol Protocol) []*Group {
 	return groups
 }
 
-// addTopics fills in what the cluster's topics show.
+// addTopics adds partitions, changelogs and brokers to the groups.
 func (c *Cluster) addTopics(ctx context.Context, results map[string]Result) {
-	classic, streams := assignedOf(results, Classic), assignedOf(results, Streams)
-	all := slices.Concat(classic, streams)
+	classic := assignedOf(results, Classic)
+	all := slices.Concat(classic, assignedOf(results, Streams))
 	if slices.ContainsFunc(all, c.isNew) {
 		if _, err := c.readCatalog(ctx, catalogPause); err != nil {
 			failAll(all, err, results)
 			return
 		}
 	}
-	for _, g := range all {
-		g.Brokers, g.TLS = c.catalog.brokers, c.config.TLS != nil
-		g.addPartitions(c.catalog.topics)
+	for _, group := range all {
+		group.Brokers = c.catalog.brokers
+		group.TLS = c.config.TLS != nil
+		group.addPartitions(c.catalog.topics)
 	}
 	if err := c.readChangelogs(ctx, classic); err != nil {
 		failAll(classic, err, results)
 		return
 	}
-	for _, g := range classic {
-		app := c.apps[g.ApplicationID]
-		g.addChangelogs(app.changelogs)
+	for _, group := range classic {
+		app := c.apps[group.ApplicationID]
+		group.addChangelogs(app.changelogs)
 		if app.unread > 0 {
-			g.addWarning(fmt.Sprintf("the configs of %d changelog topics cannot be read: counted as key-value stores", app.unread))
+			group.addWarning(fmt.Sprintf("the configs of %d changelog topics cannot be read; they count as key-value stores", app.unread))
 		}
 	}
-	for _, g := range all {
-		results[g.ApplicationID] = Result{Group: *g}
+	for _, group := range all {
+		results[group.ApplicationID] = Result{Group: *group}
 	}
 }
 
-// isNew says whether a group may have topics that the catalog does not know yet.
+// isNew returns whether a group may have topics outside of the catalog.
 func (c *Cluster) isNew(g *Group) bool {
 	if g.Protocol == Classic && c.apps[g.ApplicationID].shape != shapeOf(g) {
 		return true
@@ -253,21 +254,21 @@ func (c *Cluster) isNew(g *Group) bool {
 	})
 }
 
-// failAll gives groups an error in place of their description.
+// failAll replaces the descriptions of groups by an error.
 func failAll(groups []*Group, err error, results map[string]Result) {
 	for _, g := range groups {
 		results[g.ApplicationID] = Result{Err: failure(g.ApplicationID, err)}
 	}
 }
 
-// addGroupConfigs fills in the configs that streams groups have on the broker. They may change at any time.
+// addGroupConfigs adds the configs of streams groups on the broker. They may change at any time.
 func (c *Cluster) addGroupConfigs(ctx context.Context, results map[string]Result) {
 	groups := assignedOf(results, Streams)
 	request := kmsg.NewPtrDescribeConfigsRequest()
-	for _, g := range groups {
+	for _, group := range groups {
 		resource := kmsg.NewDescribeConfigsRequestResource()
 		resource.ResourceType = kmsg.ConfigResourceTypeGroupConfig
-		resource.ResourceName = g.ApplicationID
+		resource.ResourceName = group.ApplicationID
 		resource.ConfigNames = []string{groupStandbys, groupSessionTimeout}
 		request.Resources = append(request.Resources, resource)
 	}
@@ -276,19 +277,19 @@ func (c *Cluster) addGroupConfigs(ctx context.Context, results map[string]Result
 		failAll(groups, err, results)
 		return
 	}
-	for _, g := range groups {
-		g.SessionTimeout = millis(configs[g.ApplicationID][groupSessionTimeout])
-		standbys, err := strconv.ParseInt(configs[g.ApplicationID][groupStandbys], 10, 32)
+	for _, group := range groups {
+		group.SessionTimeout = millis(configs[group.ApplicationID][groupSessionTimeout])
+		standbys, err := strconv.ParseInt(configs[group.ApplicationID][groupStandbys], 10, 32)
 		if err == nil && standbys >= 0 {
-			g.Standbys = new(int32(standbys))
+			group.Standbys = new(int32(standbys))
 		} else {
-			g.addWarning("the group's config " + groupStandbys + " cannot be read: its number of standbys is not known")
+			group.addWarning("the group's config " + groupStandbys + " cannot be read; the number of standbys is unknown")
 		}
-		results[g.ApplicationID] = Result{Group: *g}
+		results[group.ApplicationID] = Result{Group: *group}
 	}
 }
 
-// ofCluster makes one error of the cluster of all groups' errors, if no group got an answer: then it is not theirs.
+// ofCluster replaces the errors of all groups by one error of the cluster if no broker has answered for any group.
 func ofCluster(results map[string]Result) map[string]Result {
 	var first error
 	for _, id := range slices.Sorted(maps.Keys(results)) {
@@ -306,7 +307,7 @@ func ofCluster(results map[string]Result) map[string]Result {
 	return results
 }
 
-// isAnswer says whether an error came in a broker's answer on a group, or was found in one.
+// isAnswer returns whether an error comes from a broker's response for a group.
 func isAnswer(e *Error) bool {
 	if e.Class == ClassUnreachable || e.Class == ClassTimeout {
 		return false

@@ -1,21 +1,19 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignment finds out who runs which task of a Kafka Streams application.
+// Package assignment determines the assignment of tasks to the pods of a Kafka Streams application. It has two sources.
 //
-// There are two sources. One is the application's group on the Kafka cluster, seen from outside:
+// The first is the application's group on the Kafka cluster:
 //
-//   - a classic group by decoding what its members tell each other: SubscriptionInfo (the member to the leader) and
-//     AssignmentInfo (the leader to the member), versions 1 to 11;
-//   - a streams group (KIP-1071) by asking its coordinator with StreamsGroupDescribe;
-//   - the changelog topics and their configs, which show the kinds of the stores and how long they keep their data.
+//   - The members of a classic group exchange SubscriptionInfo (to the leader) and AssignmentInfo (from the leader), versions 1 to 11.
+//     [DecodeClassic] decodes them.
+//   - The coordinator describes a streams group (KIP-1071) with StreamsGroupDescribe. [DecodeStreams] converts the description.
+//   - The configs of changelog topics show the kind and the retention of the stores.
 //
-// [Cluster] asks one Kafka cluster, [Monitor] asks all of them in turn and reports changes, [Match] finds the pods that
-// the processes run in. The decoders are pure functions; they never trust a length that they read.
+// [Cluster] describes the groups of one Kafka cluster, [Monitor] polls all clusters and reports changes, and [Match] assigns processes to
+// pods. The decoders are pure functions. They check each length before they use it.
 //
-// The other is the agents in the pods, seen from inside: [Report] is what one of them says, [Reports] asks all of them and
-// tells of changes, [DecodeReport] makes what they say harmless, [GroupOfReports] puts the pods of an application together.
+// The second source is the reports of the agents in the pods (package report). [GroupOfReports] combines the reports of an application.
 //
-// Both meet at [Group]: a source answers with a Group of its own, and a field that it does not know keeps its zero value.
-// So a merge is field by field, best first; the user's spec fills what nothing else shows.
+// The result of both is a [Group]. A field without information keeps its zero value, so two groups can be merged field by field.
 package assignment

@@ -17,41 +17,40 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Class says what kind of fault an error is, in a word that is fit for the reason of a condition: a status shows
-// classes, never raw text of a broker or a network.
+// Class is the kind of an error, in a word for the reason of a condition. A status shows classes and no text of brokers or networks.
 type Class string
 
 const (
 	// ClassNone is the class of no error.
 	ClassNone Class = ""
-	// ClassUnreachable: no broker could be connected to.
+	// ClassUnreachable: connecting to all brokers failed.
 	ClassUnreachable Class = "KafkaUnreachable"
-	// ClassUnauthorized: credentials or certificates were refused, or the right to describe is missing.
+	// ClassUnauthorized: a broker refused credentials or certificates, or the operator lacks the permission to describe.
 	ClassUnauthorized Class = "KafkaUnauthorized"
-	// ClassTimeout: brokers were connected to but did not answer in time.
+	// ClassTimeout: connected brokers did not respond in time.
 	ClassTimeout Class = "KafkaTimeout"
-	// ClassUnknownGroup: the cluster has no such group.
+	// ClassUnknownGroup: the group does not exist on the cluster.
 	ClassUnknownGroup Class = "UnknownGroup"
-	// ClassNotStreamsGroup: the group is that of other consumers.
+	// ClassNotStreamsGroup: the group belongs to other consumers.
 	ClassNotStreamsGroup Class = "NotStreamsGroup"
-	// ClassMalformed: a member's bytes, or the broker's answer, cannot be read.
+	// ClassMalformed: the metadata of a member, or the broker's response, cannot be decoded.
 	ClassMalformed Class = "MalformedGroup"
-	// ClassUnknownCluster: the operator's configuration has no cluster of this name.
+	// ClassUnknownCluster: the operator's configuration does not contain the cluster.
 	ClassUnknownCluster Class = "UnknownCluster"
-	// ClassKafkaError: the broker answered with another error.
+	// ClassKafkaError: the broker returned another error.
 	ClassKafkaError Class = "KafkaError"
 )
 
-// Errors to compare with through [errors.Is]: an [Error] of the class is its class's error.
+// Errors for [errors.Is]. An [Error] matches the error of its class.
 var (
 	ErrUnreachable     = errors.New("the Kafka cluster cannot be reached")
-	ErrUnauthorized    = errors.New("the Kafka cluster refuses the operator's credentials or rights")
-	ErrTimeout         = errors.New("the Kafka cluster does not answer in time")
-	ErrUnknownGroup    = errors.New("the Kafka cluster has no such group")
-	ErrNotStreamsGroup = errors.New("the group is not that of a Kafka Streams application")
-	ErrMalformed       = errors.New("what the group's members say cannot be read")
-	ErrUnknownCluster  = errors.New("the operator's configuration has no such Kafka cluster")
-	ErrKafka           = errors.New("the Kafka cluster answered with an error")
+	ErrUnauthorized    = errors.New("the Kafka cluster rejects the operator's credentials or permissions")
+	ErrTimeout         = errors.New("the Kafka cluster does not respond in time")
+	ErrUnknownGroup    = errors.New("the group does not exist on the Kafka cluster")
+	ErrNotStreamsGroup = errors.New("the group does not belong to a Kafka Streams application")
+	ErrMalformed       = errors.New("group member metadata cannot be decoded")
+	ErrUnknownCluster  = errors.New("the operator's configuration does not contain the Kafka cluster")
+	ErrKafka           = errors.New("the Kafka cluster returned an error")
 )
 
 // sentinels maps each class to its error.
@@ -66,19 +65,19 @@ var sentinels = map[Class]error{
 	ClassKafkaError:      ErrKafka,
 }
 
-// Error is what this package's calls on a Kafka cluster answer with.
+// Error is the error of all calls to a Kafka cluster.
 type Error struct {
-	// Class is the kind of fault.
+	// Class is the kind of the error.
 	Class Class
-	// Group is the group it is about; empty: the whole cluster.
+	// Group is the group of the error, empty for the whole cluster.
 	Group string
-	// Member and Host name the member whose bytes are at fault, if one is.
+	// Member and Host identify the member with malformed metadata, if there is one.
 	Member, Host string
-	// Err is the cause.
+	// Err is the underlying error, if there is one.
 	Err error
 }
 
-// Error says what is wrong and where.
+// Error returns the message with group, member and underlying error.
 func (e *Error) Error() string {
 	var where strings.Builder
 	if e.Group != "" {
@@ -87,20 +86,20 @@ func (e *Error) Error() string {
 	if e.Member != "" {
 		fmt.Fprintf(&where, "member %q at %q: ", e.Member, e.Host)
 	}
-	what := sentinels[e.Class].Error()
+	message := sentinels[e.Class].Error()
 	if e.Err != nil && !errors.Is(e.Err, sentinels[e.Class]) {
-		what += ": " + e.Err.Error()
+		message += ": " + e.Err.Error()
 	}
-	return where.String() + what
+	return where.String() + message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes the error equal to its class's error.
+// Is returns whether the target is the error of the class.
 func (e *Error) Is(target error) bool { return target == sentinels[e.Class] }
 
-// Message is one sentence for a status: what is wrong by class, and which member, but no text from the network.
+// Message returns one sentence for a status: the class and the member. It contains no text from the network.
 func (e *Error) Message() string {
 	message := sentinels[e.Class].Error()
 	if e.Member != "" {
@@ -109,7 +108,7 @@ func (e *Error) Message() string {
 	return message
 }
 
-// ClassOf gives the class of an error: ClassNone for nil, that of the [Error] in it, else by what it wraps.
+// ClassOf returns the class of an error: ClassNone for nil, the class of an [Error], and otherwise a class derived from the wrapped errors.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ClassNone
@@ -120,7 +119,7 @@ func ClassOf(err error) Class {
 	return classify(err)
 }
 
-// clusterError makes an error that concerns the whole cluster.
+// clusterError returns an error of the whole cluster.
 func clusterError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -128,7 +127,7 @@ func clusterError(err error) *Error {
 	return &Error{Class: classify(err), Err: err}
 }
 
-// classify finds the class of an error of the Kafka client.
+// classify returns the class of an error of the Kafka client.
 func classify(err error) Class {
 	var broker *kerr.Error
 	switch {
@@ -146,7 +145,7 @@ func classify(err error) Class {
 	return ClassUnreachable
 }
 
-// classOfBroker finds the class of an error code in a broker's answer.
+// classOfBroker returns the class of a broker's error code.
 func classOfBroker(err *kerr.Error) Class {
 	switch err {
 	case kerr.GroupAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed,
@@ -162,13 +161,13 @@ func classOfBroker(err *kerr.Error) Class {
 	return ClassKafkaError
 }
 
-// isDial says whether a connection could not be made.
+// isDial returns whether connecting failed.
 func isDial(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// isCertificate says whether TLS was refused, by us or by the broker.
+// isCertificate returns whether one side rejected the TLS handshake.
 func isCertificate(err error) bool {
 	var alert tls.AlertError
 	var verification *tls.CertificateVerificationError

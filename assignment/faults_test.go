@@ -25,18 +25,18 @@ import (
 	"streamweir.dev/streamweir/assignment/kfakestreams"
 )
 
-// describeError describes one group, which must fail.
+// describeError describes one group and returns its error.
 func describeError(t *testing.T, client *assignment.Cluster, group string) *assignment.Error {
 	t.Helper()
 	result := client.Describe(t.Context(), []string{group})[group]
 	e, ok := errors.AsType[*assignment.Error](result.Err)
 	if !ok {
-		t.Fatalf("describing %q gave %+v, should give an Error", group, result)
+		t.Fatalf("describing %q returned %+v, want an Error", group, result)
 	}
 	return e
 }
 
-func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
+func TestClusterClassifiesGroupErrors(t *testing.T) {
 	cases := map[string]struct {
 		do        func(*testing.T, *kfakestreams.Cluster)
 		group     string
@@ -44,22 +44,22 @@ func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
 		wantErr   error
 		wantText  string
 	}{
-		"a group that is not there": {
-			group: "nobody", wantClass: assignment.ClassUnknownGroup, wantErr: assignment.ErrUnknownGroup, wantText: `group "nobody"`,
+		"a missing group": {
+			group: "missing", wantClass: assignment.ClassUnknownGroup, wantErr: assignment.ErrUnknownGroup, wantText: `group "missing"`,
 		},
 		"a classic group of other consumers": {
 			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("plain", "classic") },
-			group: "plain", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: `its assignor is "range"`,
+			group: "plain", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: `the assignor is "range"`,
 		},
 		"a group of the consumer protocol": {
 			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("modern", "consumer") },
-			group: "modern", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "it is a consumer group",
+			group: "modern", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "the type is consumer",
 		},
 		"a share group": {
 			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.AddOther("shared", "share") },
-			group: "shared", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "it is a share group",
+			group: "shared", wantClass: assignment.ClassNotStreamsGroup, wantErr: assignment.ErrNotStreamsGroup, wantText: "the type is share",
 		},
-		"a member with bytes that nobody can read": {
+		"a member with malformed metadata": {
 			do: func(t *testing.T, k *kfakestreams.Cluster) {
 				t.Helper()
 				if err := k.Garble("orders", "10.0.0.2"); err != nil {
@@ -67,10 +67,10 @@ func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
 				}
 			},
 			group: "orders", wantClass: assignment.ClassMalformed, wantErr: assignment.ErrMalformed,
-			wantText: `at "10.0.0.2": what the group's members say cannot be read: ` +
+			wantText: `at "10.0.0.2": group member metadata cannot be decoded: ` +
 				"field SubscriptionInfo.latestSupportedVersion at offset 4: needs 4 bytes, 2 are left",
 		},
-		"no right to describe the group": {
+		"no permission to describe the group": {
 			do:    func(_ *testing.T, k *kfakestreams.Cluster) { k.Fail("orders", kerr.GroupAuthorizationFailed) },
 			group: "orders", wantClass: assignment.ClassUnauthorized, wantErr: assignment.ErrUnauthorized, wantText: "GROUP_AUTHORIZATION_FAILED",
 		},
@@ -90,16 +90,16 @@ func TestClusterNamesWhatIsWrongWithAGroup(t *testing.T) {
 				t.Errorf("got class %q of group %q: %v; want class %q", got.Class, got.Group, got, c.wantClass)
 			}
 			if !strings.Contains(got.Error(), c.wantText) {
-				t.Errorf("the error is %q, should have %q in it", got, c.wantText)
+				t.Errorf("the error is %q, should contain %q", got, c.wantText)
 			}
 			if message := got.Message(); strings.Contains(message, "offset") || strings.Contains(message, "_") {
-				t.Errorf("the message for a status must not have raw text: %q", message)
+				t.Errorf("the message for a status contains text from the broker: %q", message)
 			}
 		})
 	}
 }
 
-func TestClusterFindsCoordinatorsThatMove(t *testing.T) {
+func TestClusterFollowsMovingCoordinators(t *testing.T) {
 	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
 		t.Run(string(protocol), func(t *testing.T) {
 			kafka := newKafka(t, orders(protocol))
@@ -109,27 +109,27 @@ func TestClusterFindsCoordinatorsThatMove(t *testing.T) {
 				kafka.RehashCoordinators()
 			}
 			if got := describe(t, client, "orders"); activeTasks(got) != 6 {
-				t.Errorf("after the coordinator has moved the group is %+v", got)
+				t.Errorf("after a move of the coordinator the group is %+v", got)
 			}
 		})
 	}
 }
 
-func TestClusterWaitsForACoordinatorThatLoads(t *testing.T) {
+func TestClusterWaitsForALoadingCoordinator(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Streams))
 	client := newClient(t, kafka)
 	describe(t, client, "orders")
 	kafka.Fail("orders", kerr.CoordinatorLoadInProgress)
-	var asked int
+	var requests int
 	kafka.ControlKey(10, func(kmsg.Request) (kmsg.Response, error, bool) {
 		kafka.KeepControl()
-		if asked++; asked == 2 {
+		if requests++; requests == 2 {
 			kafka.Fail("orders", nil)
 		}
 		return nil, nil, false
 	})
 	if got := describe(t, client, "orders"); activeTasks(got) != 6 {
-		t.Errorf("once the coordinator has loaded the group is %+v", got)
+		t.Errorf("after the coordinator has loaded, the group is %+v", got)
 	}
 }
 
@@ -143,15 +143,15 @@ func TestClusterGivesUpOnACoordinatorThatKeepsLoading(t *testing.T) {
 	}
 }
 
-func TestClusterWithoutStreamsGroupsFindsThemUnknown(t *testing.T) {
+func TestStreamsGroupsAreUnknownToOldBrokers(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Streams))
 	kafka.LimitStreamsDescribe(-1)
 	if got := describeError(t, newClient(t, kafka), "orders"); got.Class != assignment.ClassUnknownGroup {
-		t.Errorf("a broker that does not know StreamsGroupDescribe has no such group, but the class is %q: %v", got.Class, got)
+		t.Errorf("without StreamsGroupDescribe the class is %q: %v", got.Class, got)
 	}
 }
 
-func TestClusterFollowsAGroupThatChangesItsProtocol(t *testing.T) {
+func TestClusterFollowsAProtocolChange(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Classic))
 	client := newClient(t, kafka)
 	describe(t, client, "orders")
@@ -165,7 +165,7 @@ func TestClusterFollowsAGroupThatChangesItsProtocol(t *testing.T) {
 	}
 }
 
-func TestAnEmptyGroupIsNoError(t *testing.T) {
+func TestEmptyGroupIsNotAnError(t *testing.T) {
 	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
 		t.Run(string(protocol), func(t *testing.T) {
 			kafka := newKafka(t, orders(protocol))
@@ -175,16 +175,16 @@ func TestAnEmptyGroupIsNoError(t *testing.T) {
 				}
 			}
 			if got := describe(t, newClient(t, kafka), "orders"); got.State != "Empty" || got.Assigned {
-				t.Errorf("the group is %+v, should be Empty and not Assigned", got)
+				t.Errorf("the group is %+v, want Empty and not Assigned", got)
 			}
 		})
 	}
 }
 
-func TestClusterWarnsOfConfigsThatItMayNotRead(t *testing.T) {
+func TestClusterWarnsAboutUnreadableConfigs(t *testing.T) {
 	cases := map[assignment.Protocol]struct{ hide, want string }{
-		assignment.Classic: {"orders-hourly-changelog", "the configs of 1 changelog topics cannot be read: counted as key-value stores"},
-		assignment.Streams: {"orders", "the group's config streams.num.standby.replicas cannot be read: its number of standbys is not known"},
+		assignment.Classic: {"orders-hourly-changelog", "the configs of 1 changelog topics cannot be read; they count as key-value stores"},
+		assignment.Streams: {"orders", "the group's config streams.num.standby.replicas cannot be read; the number of standbys is unknown"},
 	}
 	for protocol, c := range cases {
 		t.Run(string(protocol), func(t *testing.T) {
@@ -198,11 +198,11 @@ func TestClusterWarnsOfConfigsThatItMayNotRead(t *testing.T) {
 	}
 }
 
-func TestClusterNamesTheGroupsThatFailedHalfWay(t *testing.T) {
+func TestPartialFailuresConcernTheirGroups(t *testing.T) {
 	cases := map[string]struct {
 		protocol    assignment.Protocol
 		refuse      kmsg.Key
-		wantCluster bool // The error is the whole cluster's.
+		wantCluster bool // The error concerns the whole cluster.
 	}{
 		"listing groups":                    {assignment.Classic, kmsg.ListGroups, true},
 		"describing a classic group":        {assignment.Classic, kmsg.DescribeGroups, true},
@@ -215,7 +215,7 @@ func TestClusterNamesTheGroupsThatFailedHalfWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kafka := newKafka(t, orders(c.protocol))
 			client := newClient(t, kafka)
-			if !c.wantCluster { // The client knows by now that orders is a streams group.
+			if !c.wantCluster { // The client has stored that orders is a streams group.
 				describe(t, client, "orders")
 			}
 			kafka.Refuse(c.refuse)
@@ -223,19 +223,19 @@ func TestClusterNamesTheGroupsThatFailedHalfWay(t *testing.T) {
 			failed := "orders"
 			if !c.wantCluster {
 				if results["orders"].Err != nil {
-					t.Errorf("orders does not need what is refused, but failed: %v", results["orders"].Err)
+					t.Errorf("orders failed without a refused request: %v", results["orders"].Err)
 				}
 				failed = "another"
 			}
 			e, ok := errors.AsType[*assignment.Error](results[failed].Err)
 			if !ok || e.Class != assignment.ClassUnreachable || (e.Group == "") != c.wantCluster {
-				t.Errorf("the error is %#v, should be unreachable; of the whole cluster: %v", results[failed].Err, c.wantCluster)
+				t.Errorf("the error is %#v, want unreachable; of the whole cluster: %v", results[failed].Err, c.wantCluster)
 			}
 		})
 	}
 }
 
-func TestClusterThatGoesAwayIsUnreachable(t *testing.T) {
+func TestClosedClusterIsUnreachable(t *testing.T) {
 	for _, protocol := range []assignment.Protocol{assignment.Classic, assignment.Streams} {
 		t.Run(string(protocol), func(t *testing.T) {
 			kafka := newKafka(t, orders(protocol))
@@ -249,7 +249,7 @@ func TestClusterThatGoesAwayIsUnreachable(t *testing.T) {
 	}
 }
 
-// clientOf makes a client of any address.
+// clientOf returns a client for a configuration.
 func clientOf(t *testing.T, config assignment.ClusterConfig) *assignment.Cluster {
 	t.Helper()
 	client, err := assignment.NewCluster(config)
@@ -260,7 +260,7 @@ func clientOf(t *testing.T, config assignment.ClusterConfig) *assignment.Cluster
 	return client
 }
 
-// listen gives the address of a server that does with each connection what it is told.
+// listen returns the address of a server that calls a function for each connection.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -294,7 +294,7 @@ func TestClusterErrorsConcernAllGroups(t *testing.T) {
 		timeout   time.Duration
 		wantClass assignment.Class
 	}{
-		"nobody listens": {
+		"a closed port": {
 			config:    assignment.ClusterConfig{BootstrapServers: []string{closed.Addr().String()}},
 			wantClass: assignment.ClassUnreachable,
 		},
@@ -302,7 +302,7 @@ func TestClusterErrorsConcernAllGroups(t *testing.T) {
 			config:    assignment.ClusterConfig{BootstrapServers: []string{listen(t, func(c net.Conn) { _ = c.Close() })}},
 			wantClass: assignment.ClassUnreachable,
 		},
-		"a server that never answers": {
+		"a server without responses": {
 			config:    assignment.ClusterConfig{BootstrapServers: []string{refusing}},
 			timeout:   200 * time.Millisecond,
 			wantClass: assignment.ClassTimeout,
@@ -321,7 +321,7 @@ func TestClusterErrorsConcernAllGroups(t *testing.T) {
 			defer cancel()
 			results := clientOf(t, c.config).Describe(ctx, []string{"a", "b"})
 			if len(results) != 2 {
-				t.Fatalf("two groups were asked for, %d came", len(results))
+				t.Fatalf("%d results for two groups", len(results))
 			}
 			for group, r := range results {
 				e, ok := errors.AsType[*assignment.Error](r.Err)
@@ -333,7 +333,7 @@ func TestClusterErrorsConcernAllGroups(t *testing.T) {
 	}
 }
 
-// write writes a file of a Secret, with the line's end that people leave in.
+// write writes a file of a Secret, with the line break that editors append.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -353,21 +353,21 @@ func TestClusterAuthenticates(t *testing.T) {
 			t.Cleanup(kafka.Close)
 			config := assignment.ClusterConfig{BootstrapServers: kafka.ListenAddrs(), SASL: &assignment.SASLConfig{
 				Mechanism: mechanism, UsernameFile: write(t, "user", "weir"), PasswordFile: write(t, "password", "secret")}}
-			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != assignment.ClassUnknownGroup {
-				t.Errorf("with the right password the class is %q: %v", got.Class, got)
+			if got := describeError(t, clientOf(t, config), "missing"); got.Class != assignment.ClassUnknownGroup {
+				t.Errorf("with the correct password the class is %q: %v", got.Class, got)
 			}
-			kafka.ControlKey(36, func(request kmsg.Request) (kmsg.Response, error, bool) { // kfake only hangs up.
+			kafka.ControlKey(36, func(request kmsg.Request) (kmsg.Response, error, bool) { // kfake only closes the connection.
 				response := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 				response.ErrorCode = kerr.SaslAuthenticationFailed.Code
 				return response, nil, true
 			})
 			config.SASL.PasswordFile = write(t, "password", "wrong")
-			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != assignment.ClassUnauthorized {
+			if got := describeError(t, clientOf(t, config), "missing"); got.Class != assignment.ClassUnauthorized {
 				t.Errorf("with a wrong password the class is %q: %v", got.Class, got)
 			}
 			for _, file := range []string{write(t, "password", ""), "/nowhere/password"} {
 				config.SASL.PasswordFile = file
-				got := describeError(t, clientOf(t, config), "nobody")
+				got := describeError(t, clientOf(t, config), "missing")
 				if got.Class != assignment.ClassUnauthorized || !strings.Contains(got.Error(), "sasl.passwordFile") {
 					t.Errorf("with the empty or missing file %s the class is %q: %v", file, got.Class, got)
 				}
@@ -376,8 +376,8 @@ func TestClusterAuthenticates(t *testing.T) {
 	}
 }
 
-func TestClusterSpeaksTLS(t *testing.T) {
-	server := httptest.NewUnstartedServer(nil) // For its certificate, which names 127.0.0.1.
+func TestClusterOverTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil) // For its certificate, issued for 127.0.0.1.
 	server.StartTLS()
 	defer server.Close()
 	kafka, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates}))
@@ -394,15 +394,15 @@ func TestClusterSpeaksTLS(t *testing.T) {
 		"without its authority": {&assignment.TLSConfig{}, assignment.ClassUnauthorized},
 		"with another name": {&assignment.TLSConfig{CAFile: write(t, "ca.pem", authority), ServerName: "kafka.test"},
 			assignment.ClassUnauthorized},
-		"with a file that is no PEM":    {&assignment.TLSConfig{CAFile: write(t, "ca.pem", "no")}, assignment.ClassUnauthorized},
-		"with a certificate not there":  {&assignment.TLSConfig{CertFile: "/nowhere/a", KeyFile: "/nowhere/b"}, assignment.ClassUnauthorized},
+		"with a malformed CA file":      {&assignment.TLSConfig{CAFile: write(t, "ca.pem", "no")}, assignment.ClassUnauthorized},
+		"with a missing certificate":    {&assignment.TLSConfig{CertFile: "/nowhere/a", KeyFile: "/nowhere/b"}, assignment.ClassUnauthorized},
 		"in plain text to a TLS server": {nil, assignment.ClassUnreachable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			config := assignment.ClusterConfig{BootstrapServers: kafka.ListenAddrs(), TLS: c.tls}
-			if got := describeError(t, clientOf(t, config), "nobody"); got.Class != c.wantClass {
-				t.Errorf("the class is %q, should be %q: %v", got.Class, c.wantClass, got)
+			if got := describeError(t, clientOf(t, config), "missing"); got.Class != c.wantClass {
+				t.Errorf("the class is %q, want %q: %v", got.Class, c.wantClass, got)
 			}
 		})
 	}

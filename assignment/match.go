@@ -11,92 +11,92 @@ import (
 	"strings"
 )
 
-// Pod is what [Match] needs to know of a pod.
+// Pod is the input of [Match] for one pod.
 type Pod struct {
-	// Name of the pod.
+	// Name is the name of the pod.
 	Name string
-	// Addresses are all its IP addresses (status.podIPs).
+	// Addresses are all IP addresses of the pod (status.podIPs).
 	Addresses []string
 }
 
-// PodLoad is what the processes in one pod run together. Several KafkaStreams clients in a pod add up.
+// PodLoad is the sum of all processes in one pod. A pod may run several KafkaStreams clients.
 type PodLoad struct {
-	// Pod is the pod's name.
+	// Pod is the name of the pod.
 	Pod string
-	// Processes is how many KafkaStreams clients run in the pod.
+	// Processes is the number of KafkaStreams clients in the pod.
 	Processes int
-	// Threads of all of them.
+	// Threads is the number of their stream threads.
 	Threads int
-	// Static says that all of them have static membership.
+	// Static is true if all of them have static membership.
 	Static bool
-	// Tasks of all of them now.
+	// Tasks are their current tasks.
 	Tasks Tasks
-	// Target is what they are going to run, nil where it is not known or no different.
+	// Target are their future tasks, nil if unknown or equal to Tasks.
 	Target *Tasks
 }
 
 // Unmatched is a pod or a process without its counterpart.
 type Unmatched struct {
-	// Name of the pod, or ID of the process.
+	// Name is the name of the pod or the ID of the process.
 	Name string
-	// Host is the process's address; empty for a pod.
+	// Host is the address of the process, empty for a pod.
 	Host string
-	// Why is a sentence for a person, the same from pass to pass.
+	// Why is a sentence with the reason. It is the same in each pass.
 	Why string
 }
 
-// Matching is the answer of [Match]. All lists are sorted.
+// Matching is the result of [Match]. All lists are sorted.
 type Matching struct {
-	// Loads of the pods that could be matched, by pod.
+	// Loads are the loads of the matched pods, by pod.
 	Loads []PodLoad
-	// Pods without a process: not (yet) members, or not to be told apart.
+	// Pods are the pods without a process: they are not members (yet), or share an address.
 	Pods []Unmatched
-	// Processes without a pod. While there are any, each pod in Pods may be any of them: it must be planned for
+	// Processes are the processes without a pod. While there are any, each pod in Pods may run any of them, so a plan must provide for
 	// Heaviest.
 	Processes []Unmatched
-	// Heaviest is the largest load that a process without a pod has, zero if there is none.
+	// Heaviest is the largest load of a process without a pod, zero if there is none.
 	Heaviest PodLoad
 }
 
-// Complete says that every process has its pod.
+// Complete returns whether every process has a pod.
 func (m Matching) Complete() bool { return len(m.Processes) == 0 }
 
-// Match finds the pods that processes run in, by the address that the broker sees. It fails, and says why, where that
-// address is not the pod's own (source NAT on the way) or where pods share one (host network).
+// Match assigns processes to pods by the address that the broker sees. A process stays unmatched if that address is not the pod's own
+// (source NAT on the way), or if several pods share it (host network).
 func Match(processes []Process, pods []Pod) Matching {
 	owners := podsByAddress(pods)
 	byPod := map[string][]Process{}
-	shared := map[string]string{}
-	var m Matching
-	var lost []Process
-	for _, p := range processes {
-		names := owners[normalHost(p.Host)]
+	shared := map[string]string{} // The shared address by pod.
+	var matching Matching
+	var unmatched []Process
+	for _, process := range processes {
+		names := owners[normalHost(process.Host)]
 		if len(names) == 1 {
-			byPod[names[0]] = append(byPod[names[0]], p)
+			byPod[names[0]] = append(byPod[names[0]], process)
 			continue
 		}
-		lost = append(lost, p)
-		m.Processes = append(m.Processes, Unmatched{Name: p.ID, Host: p.Host, Why: whyProcess(p, names)})
+		unmatched = append(unmatched, process)
+		matching.Processes = append(matching.Processes, Unmatched{Name: process.ID, Host: process.Host, Why: whyProcess(process, names)})
 		for _, name := range names {
-			shared[name] = p.Host
+			shared[name] = process.Host
 		}
 	}
 	for _, pod := range pods {
-		if ps := byPod[pod.Name]; len(ps) > 0 {
-			m.Loads = append(m.Loads, sum(pod.Name, ps))
+		if own := byPod[pod.Name]; len(own) > 0 {
+			matching.Loads = append(matching.Loads, sum(pod.Name, own))
 			continue
 		}
-		m.Pods = append(m.Pods, Unmatched{Name: pod.Name, Why: whyPod(shared[pod.Name], len(lost))})
+		matching.Pods = append(matching.Pods, Unmatched{Name: pod.Name, Why: whyPod(shared[pod.Name], len(unmatched))})
 	}
-	m.Heaviest = heaviest(lost)
-	slices.SortFunc(m.Loads, func(a, b PodLoad) int { return cmp.Compare(a.Pod, b.Pod) })
+	matching.Heaviest = heaviest(unmatched)
+	slices.SortFunc(matching.Loads, func(a, b PodLoad) int { return cmp.Compare(a.Pod, b.Pod) })
 	byName := func(a, b Unmatched) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host)) }
-	slices.SortFunc(m.Pods, byName)
-	slices.SortFunc(m.Processes, byName)
-	return m
+	slices.SortFunc(matching.Pods, byName)
+	slices.SortFunc(matching.Processes, byName)
+	return matching
 }
 
-// podsByAddress gives the names of the pods with an address, each once, sorted.
+// podsByAddress returns the sorted names of the pods with an address, without duplicates.
 func podsByAddress(pods []Pod) map[string][]string {
 	owners := map[string][]string{}
 	for _, pod := range pods {
@@ -113,7 +113,7 @@ func podsByAddress(pods []Pod) map[string][]string {
 	return owners
 }
 
-// whyProcess says why a process has no pod; names are the pods that share its address.
+// whyProcess returns the reason for a process without a pod. names are the pods with its address.
 func whyProcess(p Process, names []string) string {
 	if len(names) > 1 {
 		return fmt.Sprintf("pods %s share the address %s (host network?)", strings.Join(names, ", "), p.Host)
@@ -121,32 +121,32 @@ func whyProcess(p Process, names []string) string {
 	return fmt.Sprintf("no pod has the address %s that the broker sees (address translation on the way, or the pod is gone)", p.Host)
 }
 
-// whyPod says why a pod has no process.
-func whyPod(sharedHost string, lost int) string {
+// whyPod returns the reason for a pod without a process.
+func whyPod(sharedHost string, unmatched int) string {
 	switch {
 	case sharedHost != "":
 		return fmt.Sprintf("shares the address %s with other pods (host network?)", sharedHost)
-	case lost > 0:
+	case unmatched > 0:
 		return "no member of the group has its address, and some members have no pod"
 	}
 	return "no member of the group has its address: it has not joined"
 }
 
-// sum adds up the processes of one pod.
+// sum returns the load of the processes of one pod.
 func sum(pod string, processes []Process) PodLoad {
 	load := PodLoad{Pod: pod, Processes: len(processes), Static: true}
 	var target Tasks
 	var moving bool
-	for _, p := range processes {
-		load.Threads += p.Threads
-		load.Static = load.Static && p.Static
-		load.Tasks = load.Tasks.plus(p.Tasks)
-		if p.Target != nil {
+	for _, process := range processes {
+		load.Threads += process.Threads
+		load.Static = load.Static && process.Static
+		load.Tasks = load.Tasks.plus(process.Tasks)
+		if process.Target != nil {
 			moving = true
-			target = target.plus(*p.Target)
+			target = target.plus(*process.Target)
 			continue
 		}
-		target = target.plus(p.Tasks)
+		target = target.plus(process.Tasks)
 	}
 	if moving {
 		load.Target = &target
@@ -154,17 +154,17 @@ func sum(pod string, processes []Process) PodLoad {
 	return load
 }
 
-// plus gives the tasks of both; a task that both have is held twice, and stays in the list twice.
-func (t Tasks) plus(o Tasks) Tasks {
+// plus returns the tasks of both. A task of both is in memory twice, and stays in the list twice.
+func (t Tasks) plus(other Tasks) Tasks {
 	merge := func(a, b []Task) []Task {
 		all := slices.Concat(a, b)
 		slices.SortFunc(all, CompareTasks)
 		return all
 	}
-	return Tasks{Active: merge(t.Active, o.Active), Standby: merge(t.Standby, o.Standby), WarmUp: merge(t.WarmUp, o.WarmUp)}
+	return Tasks{Active: merge(t.Active, other.Active), Standby: merge(t.Standby, other.Standby), WarmUp: merge(t.WarmUp, other.WarmUp)}
 }
 
-// heaviest gives the load of the process with most tasks now or soon, then most active ones, then the first.
+// heaviest returns the load of the process with the most current or future tasks, then the most active tasks, then the first ID.
 func heaviest(processes []Process) PodLoad {
 	if len(processes) == 0 {
 		return PodLoad{}
@@ -182,8 +182,8 @@ func heaviest(processes []Process) PodLoad {
 	})})
 }
 
-// normalHost brings an address to one form: no leading slash (Java prints "/10.1.2.3"), no brackets, no zone, IPv4 in
-// IPv6 as IPv4, IPv6 in its short form. A host name stays as it is, in lower case.
+// normalHost normalizes an address: no leading slash (Java prints "/10.1.2.3"), no brackets, no zone, IPv4 instead of IPv4 in IPv6, and the
+// short form of IPv6. It changes a host name to lower case only.
 func normalHost(host string) string {
 	host = host[strings.LastIndexByte(host, '/')+1:]
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")

@@ -13,8 +13,8 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// nobodysAddress is why a process at an address has no pod.
-func nobodysAddress(host string) string {
+// noPodAddress is the reason for a process at an address without a pod.
+func noPodAddress(host string) string {
 	return "no pod has the address " + host + " that the broker sees (address translation on the way, or the pod is gone)"
 }
 
@@ -75,8 +75,8 @@ func TestMatch(t *testing.T) {
 					{Name: "p1", Why: "no member of the group has its address, and some members have no pod"},
 					{Name: "p2", Why: "no member of the group has its address, and some members have no pod"}},
 				Processes: []assignment.Unmatched{
-					{Name: "a", Host: "192.168.0.9", Why: nobodysAddress("192.168.0.9")},
-					{Name: "b", Host: "192.168.0.9", Why: nobodysAddress("192.168.0.9")}},
+					{Name: "a", Host: "192.168.0.9", Why: noPodAddress("192.168.0.9")},
+					{Name: "b", Host: "192.168.0.9", Why: noPodAddress("192.168.0.9")}},
 				Heaviest: load("", 1, 2),
 			},
 		},
@@ -93,23 +93,23 @@ func TestMatch(t *testing.T) {
 				Heaviest:  load("", 0),
 			},
 		},
-		"the heaviest is the one with most tasks soon": {
+		"the heaviest process by target": {
 			processes: []assignment.Process{process("a", "x", 0, 1), moving},
 			want: assignment.Matching{
 				Processes: []assignment.Unmatched{
-					{Name: "a", Host: "x", Why: nobodysAddress("x")},
-					{Name: "b", Host: "10.0.0.2", Why: nobodysAddress("10.0.0.2")}},
+					{Name: "a", Host: "x", Why: noPodAddress("x")},
+					{Name: "b", Host: "10.0.0.2", Why: noPodAddress("10.0.0.2")}},
 				Heaviest: assignment.PodLoad{Processes: 1, Threads: 2, Static: true, Tasks: assignment.Tasks{Active: tasks("0", 2)},
 					Target: &assignment.Tasks{Active: tasks("0", 2, 3, 4)}},
 			},
 		},
-		"nothing at all": {},
+		"no input": {},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := assignment.Match(c.processes, c.pods)
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("matched wrongly (-want +got):\n%s", diff)
+				t.Errorf("matching (-want +got):\n%s", diff)
 			}
 			if got.Complete() != (len(c.want.Processes) == 0) {
 				t.Errorf("Complete is %v", got.Complete())
@@ -118,7 +118,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchDoesNotDependOnOrderAndLosesNothing(t *testing.T) {
+func TestMatchIsCompleteAndIndependentOfTheOrder(t *testing.T) {
 	for seed := range int64(50) {
 		r := rand.New(rand.NewSource(seed))
 		var processes []assignment.Process
@@ -141,7 +141,7 @@ func TestMatchDoesNotDependOnOrderAndLosesNothing(t *testing.T) {
 		r.Shuffle(len(processes), func(i, j int) { processes[i], processes[j] = processes[j], processes[i] })
 		r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 		if diff := cmp.Diff(want, assignment.Match(processes, pods)); diff != "" {
-			t.Errorf("seed %d: another order gives another answer (-want +got):\n%s", seed, diff)
+			t.Errorf("seed %d: the result depends on the order (-want +got):\n%s", seed, diff)
 		}
 	}
 }

@@ -6,9 +6,6 @@ package assignment
 import (
 	"cmp"
 	"context"
-	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,37 +15,37 @@ import (
 	"streamweir.dev/streamweir/internal/tracker"
 )
 
-// Describer describes groups of one Kafka cluster. [Cluster] is the real one.
+// Describer describes groups of one Kafka cluster. [Cluster] implements it.
 type Describer interface {
-	// Describe describes groups in one batch. There is one result for each group asked for. An error is an [*Error];
-	// one without a group's name is that of the whole cluster, and is every group's result.
+	// Describe describes groups in one batch and returns one result for each of them. An error is an [*Error]; one without the name of a
+	// group concerns the whole cluster and is the result of all groups.
 	Describe(ctx context.Context, groups []string) map[string]Result
 	// Close ends all connections.
 	Close()
 }
 
-// Result is what came of describing one group: a Group, or an error.
+// Result is the result of describing one group: a Group or an error.
 type Result struct {
 	Group Group
 	Err   error
 }
 
-// Intervals is how often a [Monitor] asks.
+// Intervals are the polling intervals of a [Monitor].
 type Intervals struct {
-	// Slow is the time between two polls of a group when nothing happens; each is up to a tenth longer, at random.
+	// Slow is the time between two polls of a group without events. Each is longer by up to a tenth, at random.
 	Slow time.Duration
-	// Fast is the time between two polls of a group that was hurried.
+	// Fast is the time between two polls of a hurried group.
 	Fast time.Duration
-	// HurryFor is how long a group stays hurried.
+	// HurryFor is the duration of fast polling after an event.
 	HurryFor time.Duration
-	// Timeout of one poll of one cluster.
+	// Timeout bounds one poll of one cluster.
 	Timeout time.Duration
-	// BackoffMin and BackoffMax bound the pause after polls that failed for the whole cluster; it doubles each time.
+	// BackoffMin and BackoffMax bound the pause after polls that failed for the whole cluster. It doubles with each failure.
 	BackoffMin, BackoffMax time.Duration
 }
 
-// DefaultIntervals poll quickly for a minute after a pod event and slowly otherwise. Kafka moves the tasks of a silent
-// member after session.timeout.ms, 45 s by default (KIP-735), so what follows a dead pod falls into the minute.
+// DefaultIntervals poll quickly for a minute after a pod event and slowly otherwise. Kafka moves the tasks of a silent member after
+// session.timeout.ms, 45 s by default (KIP-735), so the rebalance after a dead pod falls into the minute.
 func DefaultIntervals() Intervals {
 	return Intervals{
 		Slow:       30 * time.Second,
@@ -60,94 +57,77 @@ func DefaultIntervals() Intervals {
 	}
 }
 
-// Observation is what a [Monitor] knows of a group.
+// Observation is the latest knowledge of a group.
 type Observation struct {
-	// Group is the newest description that had the assignment; nil: none so far. While the group rebalances, or cannot
-	// be asked, it stays the last one. It is shared: read only.
+	// Group is the newest description with an assignment, nil before the first. It is kept while the group rebalances and while polls fail.
+	// It is shared and must not be changed.
 	Group *Group
-	// GroupAt is when Group was read.
+	// GroupAt is the time at which Group was read.
 	GroupAt time.Time
-	// State is the group's state in the broker's words at the last poll that succeeded; empty: none has.
+	// State is the broker's name of the group's state at the last successful poll, empty before the first.
 	State string
-	// Err is the error of the last poll, nil if it succeeded. [ClassOf] tells its class.
+	// Err is the error of the last poll, nil if it succeeded. [ClassOf] returns its class.
 	Err error
-	// At is the time of the last poll; zero: not polled yet.
+	// At is the time of the last poll, zero before the first.
 	At time.Time
 }
 
-// Monitor polls the groups that are tracked and tells of changes. Each Kafka cluster has one client and one loop of its
-// own, so that a slow one holds up no other. All methods may be called at any time, from any goroutine.
+// Monitor polls the tracked groups and reports changes. Each Kafka cluster has a client and a poll of its own, so that a slow cluster does
+// not delay the others. All methods are safe for concurrent use.
 type Monitor struct {
 	clusters  map[string]ClusterConfig
 	connect   func(ClusterConfig) (Describer, error)
 	intervals Intervals
 	log       logr.Logger
-	changes   *tracker.Changes
+	tracker   *tracker.Tracker
 
 	mu      sync.Mutex
-	started context.Context // Nil until Start.
-	tracked map[string]Ref  // By key.
-	loops   map[string]*loop
-	running sync.WaitGroup
+	tracked map[string]Ref          // By key.
+	polls   map[string]*clusterPoll // By clusterKey.
 }
 
-// MonitorOptions are a [Monitor]'s settings.
+// MonitorOptions configure a [Monitor].
 type MonitorOptions struct {
-	// Clusters by name, from [LoadClusters].
+	// Clusters are the configured clusters, from [LoadClusters].
 	Clusters []ClusterConfig
-	// Connect makes a cluster's client; nil: [NewCluster].
+	// Connect returns a client of a cluster. Nil means [NewCluster].
 	Connect func(ClusterConfig) (Describer, error)
-	// Intervals of polling; zero: [DefaultIntervals].
+	// Intervals of polling. Zero means [DefaultIntervals].
 	Intervals Intervals
-	// Log takes what happens to clusters; the zero value discards.
+	// Log receives failures and recoveries of clusters. The zero value discards them.
 	Log logr.Logger
 }
 
-// NewMonitor makes a monitor that tracks nothing yet.
+// NewMonitor returns a monitor that tracks no groups.
 func NewMonitor(o MonitorOptions) *Monitor {
 	m := &Monitor{
 		clusters:  map[string]ClusterConfig{},
 		connect:   o.Connect,
 		intervals: cmp.Or(o.Intervals, DefaultIntervals()),
 		log:       o.Log,
-		changes:   tracker.NewChanges(),
+		tracker:   tracker.New("the monitor of Kafka groups"),
 		tracked:   map[string]Ref{},
-		loops:     map[string]*loop{},
+		polls:     map[string]*clusterPoll{},
 	}
-	for _, c := range o.Clusters {
-		m.clusters[c.Name] = c
+	for _, cluster := range o.Clusters {
+		m.clusters[cluster.Name] = cluster
 	}
 	if m.connect == nil {
-		m.connect = func(c ClusterConfig) (Describer, error) { return NewCluster(c) }
+		m.connect = func(config ClusterConfig) (Describer, error) { return NewCluster(config) }
 	}
 	return m
 }
 
 // Start polls until the context ends, and then closes all connections. It may be called once.
-func (m *Monitor) Start(ctx context.Context) error {
-	m.mu.Lock()
-	if m.started != nil {
-		m.mu.Unlock()
-		return errors.New("the monitor of Kafka groups was started before")
-	}
-	m.started = ctx
-	for _, l := range m.loops {
-		m.run(l)
-	}
-	m.mu.Unlock()
-	m.changes.Run(ctx)
-	m.running.Wait()
-	return nil
-}
+func (m *Monitor) Start(ctx context.Context) error { return m.tracker.Start(ctx) }
 
-// Cluster gives a configured cluster by name, for [ClusterConfig.Permits].
+// Cluster returns a configured cluster by name, for [ClusterConfig.Permits].
 func (m *Monitor) Cluster(name string) (ClusterConfig, bool) {
-	c, ok := m.clusters[name]
-	return c, ok
+	config, ok := m.clusters[name]
+	return config, ok
 }
 
-// Track makes the monitor poll a group and send the key through [Monitor.Changes] when it changes. A key tracks one
-// group; another ref replaces it. Several keys may track the same group.
+// Track replaces the group of a key. [Monitor.Changes] delivers the key when the group changes. Several keys may track the same group.
 func (m *Monitor) Track(key string, ref Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,47 +138,50 @@ func (m *Monitor) Track(key string, ref Ref) {
 		m.forget(key)
 	}
 	m.tracked[key] = ref
-	l := m.loopFor(ref)
-	if l != nil && l.groups[ref.ApplicationID] == nil {
-		l.groups[ref.ApplicationID] = &tracked{}
-		l.poke()
+	poll := m.pollFor(ref)
+	if poll != nil && poll.groups[ref.ApplicationID] == nil {
+		poll.groups[ref.ApplicationID] = &groupPoll{}
+		poll.signal()
 	}
 }
 
-// Forget ends what [Monitor.Track] began. A group that no key tracks is polled no more, and what was known is dropped.
+// Forget drops a key. A group without keys is no longer polled, and its observation is dropped.
 func (m *Monitor) Forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(key)
 }
 
-// Hurry polls a tracked group at once, and quickly for a while: for when something has happened to a pod.
-func (m *Monitor) Hurry(ref Ref) {
+// Hurry polls the group of a key at once, and quickly for a while. It is called after an event of a pod.
+func (m *Monitor) Hurry(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l := m.loops[ref.clusterKey()]; l != nil {
-		l.hurry(ref.ApplicationID, time.Now(), m.intervals)
+	ref := m.tracked[key]
+	if poll := m.polls[ref.clusterKey()]; poll != nil {
+		poll.hurry(ref.ApplicationID, time.Now(), m.intervals)
 	}
 }
 
-// Latest gives what is known of a tracked group; zero for one that is not tracked.
-func (m *Monitor) Latest(ref Ref) Observation {
+// Latest returns the observation of the group of a key. It is zero for an unknown key and before the first poll.
+func (m *Monitor) Latest(key string) Observation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.config(ref); !ok {
+	ref, tracked := m.tracked[key]
+	if !tracked {
+		return Observation{}
+	}
+	poll := m.polls[ref.clusterKey()]
+	if poll == nil {
 		return Observation{Err: &Error{Class: ClassUnknownCluster, Group: ref.ApplicationID}}
 	}
-	if l := m.loops[ref.clusterKey()]; l != nil && l.groups[ref.ApplicationID] != nil {
-		return l.groups[ref.ApplicationID].Observation
-	}
-	return Observation{}
+	return poll.groups[ref.ApplicationID].Observation
 }
 
-// Changes sends the keys whose group has changed: its assignment, its state or the class of its error. A key that waits
-// to be received is there once. The channel is never closed.
-func (m *Monitor) Changes() <-chan string { return m.changes.C() }
+// Changes returns the channel of the keys whose group has changed: its assignment, its state or the class of its error. A waiting key is
+// not queued again. The channel is never closed.
+func (m *Monitor) Changes() <-chan string { return m.tracker.Changes() }
 
-// clusterKey tells clusters apart, configured ones and those given by their servers.
+// clusterKey distinguishes clusters: configured ones by name, all others by their servers.
 func (r Ref) clusterKey() string {
 	if r.Cluster != "" {
 		return "name " + r.Cluster
@@ -206,56 +189,50 @@ func (r Ref) clusterKey() string {
 	return "servers " + r.BootstrapServers
 }
 
-// config gives the configuration of a ref's cluster.
+// config returns the configuration of the cluster of a ref.
 func (m *Monitor) config(ref Ref) (ClusterConfig, bool) {
 	if ref.Cluster == "" && ref.BootstrapServers != "" {
 		return ClusterConfig{Name: ref.BootstrapServers, BootstrapServers: strings.Split(ref.BootstrapServers, ",")}, true
 	}
-	c, ok := m.clusters[ref.Cluster]
-	return c, ok
+	config, ok := m.clusters[ref.Cluster]
+	return config, ok
 }
 
-// loopFor gives the loop of a ref's cluster, and starts it where there is none; nil for an unknown cluster.
-func (m *Monitor) loopFor(ref Ref) *loop {
-	key := ref.clusterKey()
-	if l := m.loops[key]; l != nil {
-		return l
+// pollFor returns the poll of the cluster of a ref, and begins it if there is none. It is nil for an unknown cluster.
+func (m *Monitor) pollFor(ref Ref) *clusterPoll {
+	if poll := m.polls[ref.clusterKey()]; poll != nil {
+		return poll
 	}
 	config, ok := m.config(ref)
 	if !ok {
 		return nil
 	}
-	l := newLoop(config)
-	m.loops[key] = l
-	if m.started != nil {
-		m.run(l)
-	}
-	return l
+	poll := newClusterPoll(config)
+	poll.stop = m.tracker.Run(func(ctx context.Context) { m.follow(ctx, poll) })
+	m.polls[ref.clusterKey()] = poll
+	return poll
 }
 
-// forget drops a key, its group if no other key tracks it, and the cluster's loop if no group is left.
+// forget drops a key, its group if no other key tracks it, and the poll of the cluster if no group is left.
 func (m *Monitor) forget(key string) {
-	ref, ok := m.tracked[key]
-	if !ok {
-		return
-	}
+	ref := m.tracked[key]
+	poll := m.polls[ref.clusterKey()] // Nil for an unknown key and for an unknown cluster.
 	delete(m.tracked, key)
-	l := m.loops[ref.clusterKey()]
-	if l == nil || len(m.keysOf(ref)) > 0 {
+	if poll == nil || len(m.keysOf(poll, ref.ApplicationID)) > 0 {
 		return
 	}
-	delete(l.groups, ref.ApplicationID)
-	if len(l.groups) == 0 {
-		close(l.stop)
-		delete(m.loops, ref.clusterKey())
+	delete(poll.groups, ref.ApplicationID)
+	if len(poll.groups) == 0 {
+		poll.stop()
+		delete(m.polls, ref.clusterKey())
 	}
 }
 
-// keysOf gives the keys that track a group, sorted.
-func (m *Monitor) keysOf(ref Ref) []string {
+// keysOf returns the keys that track a group of a cluster.
+func (m *Monitor) keysOf(poll *clusterPoll, applicationID string) []string {
 	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(m.tracked)) {
-		if t := m.tracked[key]; t.clusterKey() == ref.clusterKey() && t.ApplicationID == ref.ApplicationID {
+	for key, ref := range m.tracked {
+		if ref.ApplicationID == applicationID && m.polls[ref.clusterKey()] == poll {
 			keys = append(keys, key)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// fakeKafka is a cluster that answers what the test says. Its times are those of the test's bubble.
+// fakeKafka is a cluster with groups set by the test. Its times are those of the bubble of the test.
 type fakeKafka struct {
 	mu      sync.Mutex
 	start   time.Time
@@ -39,7 +39,7 @@ func newFakeKafka(groups ...string) *fakeKafka {
 	return k
 }
 
-// group makes a group with one process that runs tasks 0 to n of subtopology 0.
+// group returns a group with one process that runs tasks 0 to n of subtopology 0.
 func group(id, state string, n int32) assignment.Group {
 	g := assignment.Group{ApplicationID: id, State: state, Stable: state == "Stable", Assigned: state == "Stable"}
 	if g.Assigned {
@@ -82,21 +82,21 @@ func (k *fakeKafka) Close() {
 	k.closed++
 }
 
-// set changes what a group is.
+// set replaces a group.
 func (k *fakeKafka) set(g assignment.Group) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.groups[g.ApplicationID] = assignment.Result{Group: g}
 }
 
-// fail makes all describing fail; nil ends that.
+// fail makes all descriptions fail; nil ends that.
 func (k *fakeKafka) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.failure = err
 }
 
-// pollsBetween counts the polls in a time since the start.
+// pollsBetween returns the number of polls in a period since the start.
 func (k *fakeKafka) pollsBetween(from, to time.Duration) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,8 +109,8 @@ func (k *fakeKafka) pollsBetween(from, to time.Duration) int {
 	return n
 }
 
-// world is what a test of the monitor has.
-type world struct {
+// fixture is a monitor with fake clusters.
+type fixture struct {
 	*testing.T
 	*assignment.Monitor
 
@@ -118,7 +118,7 @@ type world struct {
 }
 
 // monitored runs a test in a bubble with a monitor of clusters by name.
-func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(world)) {
+func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		fakes := clusters()
@@ -131,20 +131,20 @@ func monitored(t *testing.T, clusters func() map[string]*fakeKafka, test func(wo
 				if fake := fakes[c.Name]; fake != nil {
 					return fake, nil
 				}
-				return nil, errors.New("no such fake")
+				return nil, errors.New("unknown fake")
 			}})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- monitor.Start(ctx) }()
-		test(world{t, monitor, fakes})
+		test(fixture{t, monitor, fakes})
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the monitor ended with %v", err)
+			t.Errorf("Start returned %v", err)
 		}
 	})
 }
 
-// one is a cluster prod with groups.
+// one returns a cluster prod with groups.
 func one(groups ...string) func() map[string]*fakeKafka {
 	return func() map[string]*fakeKafka { return map[string]*fakeKafka{"prod": newFakeKafka(groups...)} }
 }
@@ -155,7 +155,7 @@ func in(d time.Duration) {
 	synctest.Wait()
 }
 
-// received gives the keys that wait in a monitor's changes, sorted.
+// received returns the keys that wait to be received, sorted.
 func received(m *assignment.Monitor) []string {
 	var keys []string
 	for {
@@ -173,67 +173,67 @@ func received(m *assignment.Monitor) []string {
 var ordersRef = assignment.Ref{Cluster: "prod", ApplicationID: "orders"}
 
 func TestMonitorPollsAtOnceAndThenSlowly(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		w.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(f fixture) {
+		f.Track("shop/orders", ordersRef)
 		in(time.Second)
-		if n := w.fakes["prod"].pollsBetween(0, time.Second); n != 1 {
-			w.Errorf("a group that is new should be polled once at once, was %d times", n)
+		if n := f.fakes["prod"].pollsBetween(0, time.Second); n != 1 {
+			f.Errorf("%d polls of a new group in the first second, want 1", n)
 		}
 		in(10 * time.Minute)
-		if n := w.fakes["prod"].pollsBetween(time.Second, time.Hour); n < 18 || n > 20 {
-			w.Errorf("in ten minutes of 30 to 33 s it should be polled 18 to 20 times, was %d times", n)
+		if n := f.fakes["prod"].pollsBetween(time.Second, time.Hour); n < 18 || n > 20 {
+			f.Errorf("%d polls in ten minutes with intervals of 30 to 33 s, want 18 to 20", n)
 		}
 	})
 }
 
 func TestMonitorPollsQuicklyForAMinuteWhenHurried(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		w.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(f fixture) {
+		f.Track("shop/orders", ordersRef)
 		in(10 * time.Second)
 		for range 20 { // Events come in bursts.
-			w.Hurry(ordersRef)
+			f.Hurry("shop/orders")
 			in(50 * time.Millisecond)
 		}
 		in(5 * time.Minute)
-		k := w.fakes["prod"]
+		k := f.fakes["prod"]
 		if n := k.pollsBetween(10*time.Second, 12*time.Second); n != 1 {
-			w.Errorf("a burst of events should be one poll at once, was %d", n)
+			f.Errorf("%d polls after a burst of events, want 1", n)
 		}
 		if n := k.pollsBetween(10*time.Second, 71*time.Second); n < 30 || n > 31 {
-			w.Errorf("in the minute there should be a poll every 2 s, were %d", n)
+			f.Errorf("%d polls in the minute after an event, want one every 2 s", n)
 		}
 		if n := k.pollsBetween(75*time.Second, 5*time.Minute); n > 8 {
-			w.Errorf("after the minute polling should be slow again, were %d polls", n)
+			f.Errorf("%d polls after the minute, polling should be slow again", n)
 		}
 	})
 }
 
 func TestMonitorDescribesAllGroupsOfAClusterInOneBatch(t *testing.T) {
-	monitored(t, one("a", "b", "c"), func(w world) {
+	monitored(t, one("a", "b", "c"), func(f fixture) {
 		synctest.Wait()
 		for _, id := range []string{"c", "a", "b"} {
-			w.Track("shop/"+id, assignment.Ref{Cluster: "prod", ApplicationID: id})
+			f.Track("shop/"+id, assignment.Ref{Cluster: "prod", ApplicationID: id})
 		}
 		in(time.Second)
-		k := w.fakes["prod"]
-		if got := strings.Join(k.batches, ";"); strings.Count(got, ";") > 1 || !strings.Contains(got, "a,") && !strings.Contains(got, ",b") {
-			w.Errorf("the batches are %q, should have several groups in one", got)
+		k := f.fakes["prod"]
+		if got := strings.Join(k.batches, ";"); strings.Count(got, ";") > 1 || (!strings.Contains(got, "a,") && !strings.Contains(got, ",b")) {
+			f.Errorf("the batches are %q, want several groups in one", got)
 		}
 	})
 }
 
-func TestMonitorTellsOfChangesOnly(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		w.Track("shop/orders", ordersRef)
-		w.Track("shop/twin", ordersRef)
-		k := w.fakes["prod"]
+func TestMonitorDeliversChangesOnly(t *testing.T) {
+	monitored(t, one("orders"), func(f fixture) {
+		f.Track("shop/orders", ordersRef)
+		f.Track("shop/twin", ordersRef)
+		k := f.fakes["prod"]
 		steps := []struct {
 			what string
 			do   func()
 			want []string
 		}{
 			{"the first description", func() {}, []string{"shop/orders", "shop/twin"}},
-			{"nothing new", func() {}, nil},
+			{"no change", func() {}, nil},
 			{"another assignment", func() { k.set(group("orders", "Stable", 1)) }, []string{"shop/orders", "shop/twin"}},
 			{"another state", func() { k.set(group("orders", "PreparingRebalance", 0)) }, []string{"shop/orders", "shop/twin"}},
 			{"stable again, as before", func() { k.set(group("orders", "Stable", 1)) }, []string{"shop/orders", "shop/twin"}},
@@ -242,199 +242,201 @@ func TestMonitorTellsOfChangesOnly(t *testing.T) {
 			{"an error of another class", func() { k.fail(&assignment.Error{Class: assignment.ClassUnreachable}) },
 				[]string{"shop/orders", "shop/twin"}},
 			{"no error", func() { k.fail(nil) }, []string{"shop/orders", "shop/twin"}},
-			{"one key less", func() { w.Forget("shop/twin"); k.set(group("orders", "Stable", 2)) }, []string{"shop/orders"}},
+			{"one key fewer", func() { f.Forget("shop/twin"); k.set(group("orders", "Stable", 2)) }, []string{"shop/orders"}},
 		}
 		for _, s := range steps {
 			s.do()
 			in(5 * time.Minute)
-			if diff := cmp.Diff(s.want, received(w.Monitor)); diff != "" {
-				w.Errorf("%s: keys (-want +got):\n%s", s.what, diff)
+			if diff := cmp.Diff(s.want, received(f.Monitor)); diff != "" {
+				f.Errorf("%s: keys (-want +got):\n%s", s.what, diff)
 			}
 		}
 	})
 }
 
 func TestMonitorKeepsTheLastAssignment(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		w.Track("shop/orders", ordersRef)
-		if got := w.Latest(ordersRef); !got.At.IsZero() || got.Group != nil || got.Err != nil {
-			w.Errorf("before the first poll the observation is %+v, should be zero", got)
+	monitored(t, one("orders"), func(f fixture) {
+		f.Track("shop/orders", ordersRef)
+		if got := f.Latest("shop/orders"); !got.At.IsZero() || got.Group != nil || got.Err != nil {
+			f.Errorf("before the first poll the observation is %+v, want zero", got)
 		}
 		in(time.Second)
-		first := w.Latest(ordersRef)
+		first := f.Latest("shop/orders")
 		if first.Group == nil || first.State != "Stable" || first.Err != nil || !first.GroupAt.Equal(first.At) {
-			w.Fatalf("after the first poll the observation is %+v", first)
+			f.Fatalf("after the first poll the observation is %+v", first)
 		}
-		k := w.fakes["prod"]
+		k := f.fakes["prod"]
 		k.set(group("orders", "PreparingRebalance", 0))
 		in(time.Minute)
-		if got := w.Latest(ordersRef); got.State != "PreparingRebalance" || got.Err != nil || got.Group != first.Group ||
+		if got := f.Latest("shop/orders"); got.State != "PreparingRebalance" || got.Err != nil || got.Group != first.Group ||
 			!got.At.After(first.At) {
-			w.Errorf("while it rebalances the observation is %+v, should have the last group", got)
+			f.Errorf("during a rebalance the observation is %+v, want the last group", got)
 		}
 		k.fail(&assignment.Error{Class: assignment.ClassTimeout})
 		in(time.Minute)
-		got := w.Latest(ordersRef)
+		got := f.Latest("shop/orders")
 		if !errors.Is(got.Err, assignment.ErrTimeout) || got.Group != first.Group || !got.GroupAt.Equal(first.GroupAt) ||
 			got.State != "PreparingRebalance" {
-			w.Errorf("with an error the observation is %+v, should have the last group", got)
+			f.Errorf("with an error the observation is %+v, want the last group", got)
 		}
 	})
 }
 
-func TestMonitorBacksOffFromAClusterThatFails(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		k := w.fakes["prod"]
+func TestMonitorBacksOffFromAFailingCluster(t *testing.T) {
+	monitored(t, one("orders"), func(f fixture) {
+		k := f.fakes["prod"]
 		k.fail(&assignment.Error{Class: assignment.ClassUnreachable})
-		w.Track("shop/orders", ordersRef)
-		for range 600 { // Pods that die must not make it worse.
-			w.Hurry(ordersRef)
+		f.Track("shop/orders", ordersRef)
+		for range 600 { // Events of pods must not shorten the pauses.
+			f.Hurry("shop/orders")
 			in(time.Second)
 		}
 		want := time.Duration(0)
 		for i, pause := range []int{2, 4, 8, 16, 32, 64, 120} {
 			want += time.Duration(pause) * time.Second
 			if got := k.polls[i+1]; got < want || got > want+want/10+time.Second {
-				w.Errorf("poll %d came after %v, should after %v and a tenth at most", i+1, got, want)
+				f.Errorf("poll %d came after %v, want %v or up to a tenth more", i+1, got, want)
 			}
 		}
 		k.fail(nil)
 		in(3 * time.Minute)
-		if got := w.Latest(ordersRef); got.Err != nil || got.Group == nil {
-			w.Errorf("once the cluster answers the observation is %+v", got)
+		if got := f.Latest("shop/orders"); got.Err != nil || got.Group == nil {
+			f.Errorf("after a response of the cluster the observation is %+v", got)
 		}
 		recovered := time.Since(k.start)
 		in(2 * time.Minute)
 		if n := k.pollsBetween(recovered, recovered+2*time.Minute); n < 3 {
-			w.Errorf("after that polling should be as before, were %d polls in two minutes", n)
+			f.Errorf("%d polls in the two minutes after the recovery, polling should be as before", n)
 		}
 	})
 }
 
 func TestMonitorDoesNotBackOffForOneGroupsError(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		k := w.fakes["prod"]
-		k.groups["nobody"] = assignment.Result{Err: &assignment.Error{Class: assignment.ClassUnknownGroup, Group: "nobody"}}
-		w.Track("shop/orders", ordersRef)
-		w.Track("shop/nobody", assignment.Ref{Cluster: "prod", ApplicationID: "nobody"})
+	monitored(t, one("orders"), func(f fixture) {
+		k := f.fakes["prod"]
+		k.groups["missing"] = assignment.Result{Err: &assignment.Error{Class: assignment.ClassUnknownGroup, Group: "missing"}}
+		f.Track("shop/orders", ordersRef)
+		f.Track("shop/missing", assignment.Ref{Cluster: "prod", ApplicationID: "missing"})
 		in(5 * time.Minute)
 		if n := strings.Count(strings.Join(k.batches, ";"), "orders"); n < 9 {
-			w.Errorf("in five minutes the good group was polled %d times only", n)
+			f.Errorf("only %d polls of the other group in five minutes", n)
 		}
 	})
 }
 
-func TestMonitorPollsOtherClustersWhileOneIsSlow(t *testing.T) {
+func TestASlowClusterDoesNotDelayOthers(t *testing.T) {
 	clusters := func() map[string]*fakeKafka {
 		slow := newFakeKafka("stuck")
 		slow.slow = time.Hour
 		return map[string]*fakeKafka{"prod": newFakeKafka("orders"), "slow": slow}
 	}
-	monitored(t, clusters, func(w world) {
+	monitored(t, clusters, func(f fixture) {
 		stuck := assignment.Ref{Cluster: "slow", ApplicationID: "stuck"}
-		w.Track("shop/stuck", stuck)
-		w.Track("shop/orders", ordersRef)
+		f.Track("shop/stuck", stuck)
+		f.Track("shop/orders", ordersRef)
 		in(time.Second)
-		if got := w.Latest(ordersRef); got.Group == nil {
-			w.Errorf("the quick cluster's group is %+v", got)
+		if got := f.Latest("shop/orders"); got.Group == nil {
+			f.Errorf("the group of the fast cluster is %+v", got)
 		}
 		in(10 * time.Second)
-		if got := w.Latest(stuck); assignment.ClassOf(got.Err) != assignment.ClassTimeout {
-			w.Errorf("after the timeout the slow cluster's group is %+v", got)
+		if got := f.Latest("shop/stuck"); assignment.ClassOf(got.Err) != assignment.ClassTimeout {
+			f.Errorf("after the timeout the group of the slow cluster is %+v", got)
 		}
 	})
 }
 
-func TestMonitorForgets(t *testing.T) {
-	monitored(t, one("orders", "payments"), func(w world) {
-		k := w.fakes["prod"]
+func TestMonitorDropsForgottenGroups(t *testing.T) {
+	monitored(t, one("orders", "payments"), func(f fixture) {
+		k := f.fakes["prod"]
 		payments := assignment.Ref{Cluster: "prod", ApplicationID: "payments"}
-		w.Track("shop/app", ordersRef)
+		f.Track("shop/app", ordersRef)
 		in(time.Second)
-		w.Track("shop/app", payments) // Another application: the first is nobody's any more.
+		f.Track("shop/app", payments) // Another application: the first has no key any more.
 		in(time.Second)
-		if got := w.Latest(ordersRef); got.Group != nil {
-			w.Errorf("what nobody tracks should be forgotten, is %+v", got)
+		f.Track("shop/again", ordersRef)
+		if got := f.Latest("shop/again"); got.Group != nil {
+			f.Errorf("the observation of a group without keys was kept: %+v", got)
 		}
-		if got := w.Latest(payments); got.Group == nil {
-			w.Errorf("the other application is %+v", got)
+		f.Forget("shop/again")
+		if got := f.Latest("shop/app"); got.Group == nil {
+			f.Errorf("the other application is %+v", got)
 		}
-		w.Forget("shop/app")
-		w.Forget("shop/never-there")
-		w.Hurry(payments)
+		f.Forget("shop/app")
+		f.Forget("shop/never-there")
+		f.Hurry("shop/app")
 		in(time.Second)
 		polls := len(k.polls)
 		in(10 * time.Minute)
 		if len(k.polls) != polls {
-			w.Errorf("a cluster without groups was polled %d times more", len(k.polls)-polls)
+			f.Errorf("%d polls of a cluster without groups", len(k.polls)-polls)
 		}
-		w.Track("shop/app", ordersRef)
+		f.Track("shop/app", ordersRef)
 		in(time.Second)
-		if got := w.Latest(ordersRef); got.Group == nil || k.closed == 0 {
-			w.Errorf("tracked again it is %+v, with %d clients closed", got, k.closed)
+		if got := f.Latest("shop/app"); got.Group == nil || k.closed == 0 {
+			f.Errorf("a group that is tracked again is %+v, %d clients were closed", got, k.closed)
 		}
 	})
 }
 
-func TestMonitorKnowsItsClusters(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
-		if c, ok := w.Cluster("prod"); !ok || c.Name != "prod" {
-			w.Errorf("the cluster prod is %+v (%v)", c, ok)
+func TestMonitorReportsUnknownClusters(t *testing.T) {
+	monitored(t, one("orders"), func(f fixture) {
+		if c, ok := f.Cluster("prod"); !ok || c.Name != "prod" {
+			f.Errorf("the cluster prod is %+v (%v)", c, ok)
 		}
-		if _, ok := w.Cluster("test"); ok {
-			w.Error("there should be no cluster test")
+		if _, ok := f.Cluster("test"); ok {
+			f.Error("the cluster test exists")
 		}
 		unknown := assignment.Ref{Cluster: "test", ApplicationID: "orders"}
-		w.Track("shop/orders", unknown)
-		w.Hurry(unknown)
-		if got := w.Latest(unknown); !errors.Is(got.Err, assignment.ErrUnknownCluster) ||
+		f.Track("shop/orders", unknown)
+		f.Hurry("shop/orders")
+		if got := f.Latest("shop/orders"); !errors.Is(got.Err, assignment.ErrUnknownCluster) ||
 			assignment.ClassOf(got.Err) != assignment.ClassUnknownCluster {
-			w.Errorf("a group of an unknown cluster is %+v", got)
+			f.Errorf("a group of an unknown cluster is %+v", got)
 		}
-		w.Forget("shop/orders")
+		f.Forget("shop/orders")
 	})
 }
 
-func TestMonitorTracksAClusterByItsServersAndReportsThatItCannotConnect(t *testing.T) {
+func TestMonitorTracksClustersByTheirServers(t *testing.T) {
 	clusters := func() map[string]*fakeKafka { return map[string]*fakeKafka{"a:9092,b:9092": newFakeKafka("orders")} }
-	monitored(t, clusters, func(w world) {
+	monitored(t, clusters, func(f fixture) {
 		ref := assignment.Ref{BootstrapServers: "a:9092,b:9092", ApplicationID: "orders"}
-		w.Track("shop/orders", ref)
+		f.Track("shop/orders", ref)
 		other := assignment.Ref{BootstrapServers: "c:9092", ApplicationID: "orders"}
-		w.Track("shop/other", other)
+		f.Track("shop/other", other)
 		in(time.Second)
-		if got := w.Latest(ref); got.Group == nil || ref.String() != "a:9092,b:9092/orders" {
-			w.Errorf("%s is %+v", ref, got)
+		if got := f.Latest("shop/orders"); got.Group == nil || ref.String() != "a:9092,b:9092/orders" {
+			f.Errorf("%s is %+v", ref, got)
 		}
-		if got := w.Latest(other); assignment.ClassOf(got.Err) != assignment.ClassUnreachable ||
-			!strings.Contains(got.Err.Error(), "no such fake") {
-			w.Errorf("%s is %+v, should have the error of connecting", other, got)
+		if got := f.Latest("shop/other"); assignment.ClassOf(got.Err) != assignment.ClassUnreachable ||
+			!strings.Contains(got.Err.Error(), "unknown fake") {
+			f.Errorf("%s is %+v, want the error of connecting", other, got)
 		}
 	})
 }
 
-func TestMonitorStartsOnce(t *testing.T) {
-	monitored(t, one("orders"), func(w world) {
+func TestMonitorMayBeStartedOnce(t *testing.T) {
+	monitored(t, one("orders"), func(f fixture) {
 		synctest.Wait()
-		if err := w.Start(w.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
-			w.Errorf("a second start gave %v", err)
+		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was already started") {
+			f.Errorf("the second start returned %v", err)
 		}
 	})
 }
 
-func TestMonitorClosesItsClientsInTheEnd(t *testing.T) {
+func TestMonitorClosesItsClientsAtTheEnd(t *testing.T) {
 	var k *fakeKafka
-	monitored(t, one("orders"), func(w world) {
-		k = w.fakes["prod"]
-		w.Track("shop/orders", ordersRef)
+	monitored(t, one("orders"), func(f fixture) {
+		k = f.fakes["prod"]
+		f.Track("shop/orders", ordersRef)
 		in(time.Second)
 	})
 	if k.closed != 1 {
-		t.Errorf("%d clients were closed, should be 1", k.closed)
+		t.Errorf("%d clients were closed, want 1", k.closed)
 	}
 }
 
-func TestMonitorTracksBeforeItStarts(t *testing.T) {
+func TestMonitorTracksBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka("orders")
 		m := assignment.NewMonitor(assignment.MonitorOptions{Clusters: []assignment.ClusterConfig{{Name: "prod"}},
@@ -448,7 +450,7 @@ func TestMonitorTracksBeforeItStarts(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- m.Start(ctx) }()
 		in(time.Second)
-		if got := m.Latest(ordersRef); got.Group == nil {
+		if got := m.Latest("shop/orders"); got.Group == nil {
 			t.Errorf("after the start the group is %+v", got)
 		}
 		cancel()
@@ -474,9 +476,9 @@ func TestMonitorFollowsALossInARealCluster(t *testing.T) {
 			select {
 			case <-m.Changes():
 			case <-deadline:
-				t.Fatalf("%s was not seen; the last is %+v", what, m.Latest(ordersRef))
+				t.Fatalf("%s did not arrive; the latest observation is %+v", what, m.Latest("shop/orders"))
 			}
-			if ok(m.Latest(ordersRef)) {
+			if ok(m.Latest("shop/orders")) {
 				return
 			}
 		}

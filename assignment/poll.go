@@ -7,67 +7,68 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"time"
+
+	"streamweir.dev/streamweir/internal/tracker"
 )
 
-// tracked is a group in a loop.
-type tracked struct {
+// groupPoll is the state of one group within the poll of its cluster.
+type groupPoll struct {
 	Observation
 
-	next         time.Time // When it is to be polled; zero: at once.
+	next         time.Time // The time of the next poll; zero polls at once.
 	hurriedUntil time.Time
 }
 
-// loop polls the groups of one cluster. The monitor's mutex guards all but config and the channels.
-type loop struct {
+// clusterPoll is the poll of the groups of one cluster. The mutex of the monitor guards all fields but config and the channel.
+type clusterPoll struct {
 	config   ClusterConfig
-	groups   map[string]*tracked
-	notUntil time.Time // The end of a back-off.
-	failures int       // Polls in a row that failed for the whole cluster.
-	wake     chan struct{}
-	stop     chan struct{}
+	groups   map[string]*groupPoll
+	notUntil time.Time     // The end of a back-off.
+	failures int           // Failures of the whole cluster in a row.
+	wake     chan struct{} // Ends a wait.
+	stop     func()        // Ends the poll for good.
 }
 
-func newLoop(config ClusterConfig) *loop {
-	return &loop{config: config, groups: map[string]*tracked{}, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+func newClusterPoll(config ClusterConfig) *clusterPoll {
+	return &clusterPoll{config: config, groups: map[string]*groupPoll{}, wake: make(chan struct{}, 1)}
 }
 
-// poke makes the loop look again at what is due.
-func (l *loop) poke() {
+// signal makes the poll look for due groups again.
+func (p *clusterPoll) signal() {
 	select {
-	case l.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
 // hurry makes a group due, but no sooner than the fast interval after its last poll: events come in bursts.
-func (l *loop) hurry(group string, now time.Time, in Intervals) {
-	t := l.groups[group]
-	if t == nil {
+func (p *clusterPoll) hurry(id string, now time.Time, intervals Intervals) {
+	group := p.groups[id]
+	if group == nil {
 		return
 	}
-	t.hurriedUntil = now.Add(in.HurryFor)
-	if soonest := t.At.Add(in.Fast); soonest.Before(t.next) {
-		t.next = soonest
+	group.hurriedUntil = now.Add(intervals.HurryFor)
+	if soonest := group.At.Add(intervals.Fast); soonest.Before(group.next) {
+		group.next = soonest
 	}
-	l.poke()
+	p.signal()
 }
 
-// due gives the groups that are to be polled now, sorted, and else how long to wait for the first.
-func (l *loop) due(now time.Time) ([]string, time.Duration) {
-	if len(l.groups) == 0 {
+// due returns the groups to poll now, sorted, or the time until the first is due.
+func (p *clusterPoll) due(now time.Time) ([]string, time.Duration) {
+	if len(p.groups) == 0 {
 		return nil, time.Hour
 	}
-	if wait := l.notUntil.Sub(now); wait > 0 {
+	if wait := p.notUntil.Sub(now); wait > 0 {
 		return nil, wait
 	}
 	var due []string
 	first := time.Hour
-	for _, id := range slices.Sorted(maps.Keys(l.groups)) {
-		wait := l.groups[id].next.Sub(now)
+	for _, id := range slices.Sorted(maps.Keys(p.groups)) {
+		wait := p.groups[id].next.Sub(now)
 		if wait <= 0 {
 			due = append(due, id)
 		}
@@ -76,35 +77,24 @@ func (l *loop) due(now time.Time) ([]string, time.Duration) {
 	return due, first
 }
 
-// run starts a cluster's loop.
-func (m *Monitor) run(l *loop) {
-	ctx, cancel := context.WithCancel(m.started)
-	m.running.Go(func() {
-		defer cancel()
-		var client Describer
-		defer func() {
-			if client != nil {
-				client.Close()
-			}
-		}()
-		for m.wait(ctx, l) {
-			client = m.poll(ctx, l, client)
-		}
-	})
-	go func() {
-		defer cancel()
-		select {
-		case <-l.stop:
-		case <-ctx.Done():
+// follow polls a cluster until the context ends, and then closes its client.
+func (m *Monitor) follow(ctx context.Context, poll *clusterPoll) {
+	var client Describer
+	defer func() {
+		if client != nil {
+			client.Close()
 		}
 	}()
+	for m.wait(ctx, poll) {
+		client = m.describe(ctx, poll, client)
+	}
 }
 
-// wait returns true once groups are due, and false when the loop is to end.
-func (m *Monitor) wait(ctx context.Context, l *loop) bool {
+// wait returns true once groups are due, and false once the context has ended.
+func (m *Monitor) wait(ctx context.Context, poll *clusterPoll) bool {
 	for {
 		m.mu.Lock()
-		due, wait := l.due(time.Now())
+		due, wait := poll.due(time.Now())
 		m.mu.Unlock()
 		if ctx.Err() != nil {
 			return false
@@ -115,38 +105,40 @@ func (m *Monitor) wait(ctx context.Context, l *loop) bool {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-l.wake:
+		case <-poll.wake:
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// poll describes all groups of a cluster that are due, in one batch, and stores what came of it. It gives the client to
-// use from then on, which it makes if there is none.
-func (m *Monitor) poll(ctx context.Context, l *loop, client Describer) Describer {
+// describe describes all due groups of a cluster in one batch and records the results. It connects if client is nil, and returns the client
+// for the next call.
+func (m *Monitor) describe(ctx context.Context, poll *clusterPoll, client Describer) Describer {
 	m.mu.Lock()
-	groups, _ := l.due(time.Now())
+	groups, _ := poll.due(time.Now())
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, m.intervals.Timeout)
 	defer cancel()
 	var results map[string]Result
 	if client == nil {
-		var err error
-		if client, err = m.connect(l.config); err != nil {
-			client, results = nil, resultsOf(groups, clusterError(err))
+		connected, err := m.connect(poll.config)
+		if err != nil {
+			results = resultsOf(groups, clusterError(err))
+		} else {
+			client = connected
 		}
 	}
 	if client != nil {
 		results = client.Describe(ctx, groups)
 	}
 	if !errors.Is(context.Cause(ctx), context.Canceled) {
-		m.record(l, results, time.Now())
+		m.record(poll, results, time.Now())
 	}
 	return client
 }
 
-// resultsOf gives every group the same error.
+// resultsOf returns the same error for every group.
 func resultsOf(groups []string, err error) map[string]Result {
 	results := make(map[string]Result, len(groups))
 	for _, group := range groups {
@@ -155,80 +147,80 @@ func resultsOf(groups []string, err error) map[string]Result {
 	return results
 }
 
-// record stores results, plans the next polls and sends the keys of what has changed.
-func (m *Monitor) record(l *loop, results map[string]Result, now time.Time) {
+// record stores results, schedules the next polls and queues the keys of changed groups.
+func (m *Monitor) record(poll *clusterPoll, results map[string]Result, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.backOff(l, results, now)
+	m.backOff(poll, results, now)
 	for _, id := range slices.Sorted(maps.Keys(results)) {
-		t := l.groups[id]
-		if t == nil {
-			continue // Forgotten meanwhile.
+		group := poll.groups[id]
+		if group == nil {
+			continue // Forgotten during the poll.
 		}
-		before := t.Observation
-		t.Observation = before.with(results[id], now)
-		if t.next = now.Add(m.interval(t, now)); l.failures > 0 {
-			t.next = l.notUntil
+		before := group.Observation
+		group.Observation = before.with(results[id], now)
+		group.next = now.Add(m.interval(group, now))
+		if poll.failures > 0 {
+			group.next = poll.notUntil
 		}
-		if changed(before, t.Observation) {
-			for key, ref := range m.tracked {
-				if ref.ApplicationID == id && m.loops[ref.clusterKey()] == l {
-					m.changes.Add(key)
-				}
-			}
+		if !changed(before, group.Observation) {
+			continue
+		}
+		for _, key := range m.keysOf(poll, id) {
+			m.tracker.Changed(key)
 		}
 	}
 }
 
-// interval is the time to a group's next poll.
-func (m *Monitor) interval(t *tracked, now time.Time) time.Duration {
-	if now.Before(t.hurriedUntil) {
+// interval returns the time to the next poll of a group.
+func (m *Monitor) interval(group *groupPoll, now time.Time) time.Duration {
+	if now.Before(group.hurriedUntil) {
 		return m.intervals.Fast
 	}
-	return m.intervals.Slow + time.Duration(rand.Int64N(int64(m.intervals.Slow)/10+1))
+	return tracker.Jitter(m.intervals.Slow)
 }
 
-// backOff counts polls that failed for the whole cluster, and sets the pause after them: doubled each time, and up to a
-// tenth longer at random.
-func (m *Monitor) backOff(l *loop, results map[string]Result, now time.Time) {
+// backOff counts failures of the whole cluster and sets the pause after them.
+func (m *Monitor) backOff(poll *clusterPoll, results map[string]Result, now time.Time) {
 	var failure *Error
-	for _, r := range results {
-		if e, ok := errors.AsType[*Error](r.Err); ok && e.Group == "" {
-			failure = e
+	for _, result := range results {
+		if err, ok := errors.AsType[*Error](result.Err); ok && err.Group == "" {
+			failure = err
 		}
 	}
 	if failure == nil {
-		if l.failures > 0 {
-			m.log.Info("Reached the Kafka cluster again", "cluster", l.config.Name, "failures", l.failures)
+		if poll.failures > 0 {
+			m.log.Info("Reached the Kafka cluster again", "cluster", poll.config.Name, "failures", poll.failures)
 		}
-		l.failures, l.notUntil = 0, time.Time{}
+		poll.failures = 0
+		poll.notUntil = time.Time{}
 		return
 	}
-	l.failures++
-	if l.failures == 1 {
-		m.log.Error(failure, "Describing the groups of a Kafka cluster failed; trying again with growing pauses", "cluster", l.config.Name)
+	poll.failures++
+	if poll.failures == 1 {
+		m.log.Error(failure, "Describing the groups of a Kafka cluster failed; retrying with growing pauses", "cluster", poll.config.Name)
 	}
-	pause := m.intervals.BackoffMax
-	if doublings := l.failures - 1; doublings < 30 {
-		pause = min(pause, m.intervals.BackoffMin<<doublings)
-	}
-	l.notUntil = now.Add(pause + time.Duration(rand.Int64N(int64(pause)/10+1)))
+	backoff := tracker.Backoff{Min: m.intervals.BackoffMin, Max: m.intervals.BackoffMax}
+	poll.notUntil = now.Add(backoff.Pause(poll.failures))
 }
 
-// with gives the observation after another result: what was known stays where the result has nothing better.
+// with returns the observation after another result. The result replaces only those parts of the observation that it carries.
 func (o Observation) with(r Result, now time.Time) Observation {
-	o.At, o.Err = now, r.Err
+	o.At = now
+	o.Err = r.Err
 	if r.Err != nil {
 		return o
 	}
 	o.State = r.Group.State
 	if r.Group.Assigned {
-		o.Group, o.GroupAt = &r.Group, now
+		o.Group = &r.Group
+		o.GroupAt = now
 	}
 	return o
 }
 
-// changed says whether there is something for the reconciler in a new observation.
-func changed(a, b Observation) bool {
-	return a.At.IsZero() || a.State != b.State || ClassOf(a.Err) != ClassOf(b.Err) || !reflect.DeepEqual(a.Group, b.Group)
+// changed returns whether an observation differs from the one before it in a way that matters to the reconciler.
+func changed(before, now Observation) bool {
+	return before.At.IsZero() || before.State != now.State || ClassOf(before.Err) != ClassOf(now.Err) ||
+		!reflect.DeepEqual(before.Group, now.Group)
 }

@@ -10,22 +10,22 @@ import (
 	"unicode/utf16"
 )
 
-// reader reads big-endian fields. After a fault it returns zero values; err names the first field at fault. A count is
-// checked against what is left before anything is made of it.
+// reader reads big-endian fields. After a fault it returns zero values, and err names the first faulty field. Each count is checked against
+// the remaining bytes before anything is allocated.
 type reader struct {
 	data []byte
 	at   int
 	err  error
 }
 
-// fail notes the first fault.
+// fail records the first fault.
 func (r *reader) fail(field, format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("field %s at offset %d: %s", field, r.at, fmt.Sprintf(format, args...))
 	}
 }
 
-// take gives the next n bytes, nil after a fault.
+// take returns the next n bytes, nil after a fault.
 func (r *reader) take(field string, n int) []byte {
 	if r.err != nil {
 		return nil
@@ -67,7 +67,7 @@ func (r *reader) int64(field string) int64 {
 	return 0
 }
 
-// count reads the number of elements of at least size bytes each that follow.
+// count reads the number of elements that follow, each of at least size bytes.
 func (r *reader) count(field string, size int) int {
 	n := int(r.int32(field))
 	if left := len(r.data) - r.at; r.err == nil && (n < 0 || n > left/size) {
@@ -80,7 +80,7 @@ func (r *reader) count(field string, size int) int {
 	return n
 }
 
-// text reads a string of Kafka's protocol: int16 length and UTF-8; null (-1) is "" where that is allowed.
+// text reads a string of Kafka's protocol: int16 length and UTF-8. A nullable string may be null (-1) and is empty then.
 func (r *reader) text(field string, nullable bool) string {
 	n := int(r.int16(field))
 	if n == -1 && nullable {
@@ -89,8 +89,8 @@ func (r *reader) text(field string, nullable bool) string {
 	return strings.ToValidUTF8(string(r.take(field, n)), "\uFFFD")
 }
 
-// javaUTF reads a string of Java's DataOutputStream.writeUTF: uint16 length and modified UTF-8, which for the names of
-// topics and hosts is the same as UTF-8.
+// javaUTF reads a string of Java's DataOutputStream.writeUTF: uint16 length and modified UTF-8. For the names of topics and hosts this is
+// the same as UTF-8.
 func (r *reader) javaUTF(field string) string {
 	n := int(uint16(r.int16(field)))
 	return strings.ToValidUTF8(string(r.take(field, n)), "\uFFFD")
@@ -106,7 +106,7 @@ func (r *reader) javaChars(field string) string {
 	return string(utf16.Decode(chars))
 }
 
-// bytes reads an int32 length and that many bytes; null (-1) is nil where that is allowed.
+// bytes reads an int32 length and the bytes. A nullable field may be null (-1) and is nil then.
 func (r *reader) bytes(field string, nullable bool) []byte {
 	n := int(r.int32(field))
 	if n == -1 && nullable {
@@ -115,7 +115,7 @@ func (r *reader) bytes(field string, nullable bool) []byte {
 	return r.take(field, n)
 }
 
-// end notes a fault if anything is left.
+// end returns the first fault. Remaining bytes are a fault.
 func (r *reader) end() error {
 	if left := len(r.data) - r.at; r.err == nil && left > 0 {
 		r.fail("end", "%d bytes are left over", left)

@@ -5,7 +5,6 @@ package assignment
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,57 +13,76 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 )
 
-// subtopologiesOf gives the subtopologies whose tasks the clients have, or that were known, and the global stores.
-func subtopologiesOf(clients []podClient, known []Subtopology) (subtopologies []Subtopology, globalStores []string) {
+// reportedSubtopologies returns the subtopologies of all tasks of the clients, and the known ones.
+func reportedSubtopologies(clients []podClient, known []Subtopology) []Subtopology {
 	tasks := map[string]int32{}
-	stores := map[string]map[string]OpenStore{}
-	globals := map[string]bool{}
-	add := func(id string, s OpenStore) {
-		if stores[id] == nil {
-			stores[id] = map[string]OpenStore{}
-		}
-		if old, ok := stores[id][s.Name]; !ok || heavier(s, old) {
-			stores[id][s.Name] = s
-		}
+	for _, subtopology := range known {
+		tasks[subtopology.ID] = subtopology.Tasks
 	}
-	for _, s := range known {
-		tasks[s.ID] = s.Tasks
-	}
-	for _, c := range clients {
-		for _, s := range c.GlobalStores {
-			globals[s.Name] = true
-		}
-		for _, thread := range c.Threads {
-			for _, t := range thread.Tasks {
-				task, ok := parseTask(t.ID)
+	stores := openStores{}
+	for _, client := range clients {
+		for _, thread := range client.Threads {
+			for _, reported := range thread.Tasks {
+				task, ok := parseTask(reported.ID)
 				if !ok {
 					continue
 				}
 				tasks[task.Subtopology] = max(tasks[task.Subtopology], task.Partition+1)
-				for _, s := range t.Stores {
-					add(task.Subtopology, openStore(s))
+				for _, store := range reported.Stores {
+					stores.add(task.Subtopology, openStore(store))
 				}
 			}
 		}
 	}
-	for _, s := range known { // Stores that are open are known best by those who have them open.
-		for _, store := range s.Stores {
-			if _, ok := stores[s.ID][store.Name]; !ok {
-				add(s.ID, store)
+	stores.addMissing(known)
+	var all []Subtopology
+	for _, id := range slices.SortedFunc(maps.Keys(tasks), compareSubtopologies) {
+		subtopology := Subtopology{ID: id, Tasks: tasks[id], Stateful: len(stores[id]) > 0}
+		for _, name := range slices.Sorted(maps.Keys(stores[id])) {
+			subtopology.Stores = append(subtopology.Stores, stores[id][name])
+		}
+		all = append(all, subtopology)
+	}
+	return all
+}
+
+// openStores are stores by subtopology and name.
+type openStores map[string]map[string]OpenStore
+
+// add adds a store. Of several reports of a store the heavier one counts.
+func (s openStores) add(subtopology string, store OpenStore) {
+	if s[subtopology] == nil {
+		s[subtopology] = map[string]OpenStore{}
+	}
+	if old, ok := s[subtopology][store.Name]; !ok || heavier(store, old) {
+		s[subtopology][store.Name] = store
+	}
+}
+
+// addMissing adds the known stores that no client has open. For the others, the report of an open store is better.
+func (s openStores) addMissing(known []Subtopology) {
+	for _, subtopology := range known {
+		for _, store := range subtopology.Stores {
+			if _, ok := s[subtopology.ID][store.Name]; !ok {
+				s.add(subtopology.ID, store)
 			}
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(tasks), compareSubtopologies) {
-		s := Subtopology{ID: id, Tasks: tasks[id], Stateful: len(stores[id]) > 0}
-		for _, name := range slices.Sorted(maps.Keys(stores[id])) {
-			s.Stores = append(s.Stores, stores[id][name])
-		}
-		subtopologies = append(subtopologies, s)
-	}
-	return subtopologies, slices.Sorted(maps.Keys(globals))
 }
 
-// openStore reads a store. The scopes are those of the store suppliers (metricsScope) of Kafka Streams 2.4 to 4.4, with "-state".
+// reportedGlobalStores returns the names of the clients' global stores, sorted.
+func reportedGlobalStores(clients []podClient) []string {
+	names := map[string]bool{}
+	for _, client := range clients {
+		for _, store := range client.GlobalStores {
+			names[store.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// openStore converts a reported store. The scopes are those of the store suppliers (metricsScope) of Kafka Streams 2.4 to 4.4, followed by
+// "-state".
 func openStore(s report.Store) OpenStore {
 	store := OpenStore{Name: s.Name, Kind: KeyValue, InMemory: strings.HasPrefix(s.Scope, "in-memory")}
 	named := kindByName(s.Name)
@@ -84,12 +102,13 @@ func openStore(s report.Store) OpenStore {
 	return store
 }
 
-// joinStore says whether a window store has the name of one of a join that the application named (StreamJoined, KStreamImplJoin).
+// joinStore returns whether the name of a window store is that of a join with a name of the application (StreamJoined, KStreamImplJoin).
 func joinStore(name string) bool {
 	return strings.HasSuffix(name, "-this-join-store") || strings.HasSuffix(name, "-other-join-store")
 }
 
-// heavier decides between two reports of one store, as while two versions of an application run: RocksDB before the heap, then by kind.
+// heavier returns whether the first of two reports of one store weighs more. RocksDB comes before the heap, then the kind decides. Reports
+// differ while two versions of an application run.
 func heavier(a, b OpenStore) bool {
 	if a.InMemory != b.InMemory {
 		return b.InMemory
@@ -97,23 +116,26 @@ func heavier(a, b OpenStore) bool {
 	return cmp.Compare(a.Kind, b.Kind) > 0
 }
 
-// factsOf fills in what the clients say of the application as a whole.
-func factsOf(g *Group, clients []podClient) {
-	protocols, standbys, versions := map[Protocol]bool{}, map[int32]bool{}, map[string]bool{}
-	for _, c := range clients {
-		protocols[protocolOf(c)] = true
-		standbys[standbysSetting(c)] = true
-		if c.Version != "" {
-			versions[c.Version] = true
-		}
-		g.Brokers = max(g.Brokers, c.Brokers)
-		security, _ := c.setting("security.protocol")
-		g.TLS = g.TLS || strings.HasSuffix(strings.ToUpper(security), "SSL")
-	}
+// addFacts adds the facts on the whole application to the group.
+func addFacts(g *Group, clients []podClient) {
 	if len(clients) == 0 {
 		return
 	}
-	if g.Protocol = Classic; protocols[Streams] && !protocols[Classic] {
+	protocols := map[Protocol]bool{}
+	standbys := map[int32]bool{}
+	versions := map[string]bool{}
+	for _, client := range clients {
+		protocols[protocolOf(client)] = true
+		standbys[standbysSetting(client)] = true
+		if client.Version != "" {
+			versions[client.Version] = true
+		}
+		g.Brokers = max(g.Brokers, client.Brokers)
+		security, _ := client.setting("security.protocol")
+		g.TLS = g.TLS || strings.HasSuffix(strings.ToUpper(security), "SSL")
+	}
+	g.Protocol = Classic
+	if protocols[Streams] && !protocols[Classic] {
 		g.Protocol = Streams
 	}
 	if g.Protocol == Classic {
@@ -124,19 +146,18 @@ func factsOf(g *Group, clients []podClient) {
 		g.VersionHint = all[0]
 	}
 	if len(all) > 1 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("its pods run different versions of Kafka Streams: %s", strings.Join(all, ", ")))
+		g.addWarning("the pods run different versions of Kafka Streams: " + strings.Join(all, ", "))
 	}
 	if len(protocols) > 1 {
-		g.Warnings = append(g.Warnings, "its pods have different settings of group.protocol")
+		g.addWarning("the pods have different settings of group.protocol")
 	}
 	if len(standbys) > 1 {
-		g.Warnings = append(g.Warnings, "its pods have different settings of num.standby.replicas; the largest counts")
+		g.addWarning("the pods have different settings of num.standby.replicas; the largest counts")
 	}
-	slices.Sort(g.Warnings)
 }
 
-func protocolOf(c podClient) Protocol {
-	if value, _ := c.setting("group.protocol"); strings.EqualFold(value, "streams") {
+func protocolOf(client podClient) Protocol {
+	if value, _ := client.setting("group.protocol"); strings.EqualFold(value, "streams") {
 		return Streams
 	}
 	return Classic
@@ -146,8 +167,8 @@ func protocolOf(c podClient) Protocol {
 const maxStandbys = 1_000
 
 // standbysSetting returns num.standby.replicas, which is 0 by default (StreamsConfig).
-func standbysSetting(c podClient) int32 {
-	value, _ := c.setting("num.standby.replicas")
+func standbysSetting(client podClient) int32 {
+	value, _ := client.setting("num.standby.replicas")
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil {
 		return 0
@@ -160,7 +181,7 @@ func compareVersions(a, b string) int {
 	return cmp.Or(slices.Compare(versionNumbers(a), versionNumbers(b)), cmp.Compare(a, b))
 }
 
-// versionNumbers are the numbers at the beginning of each part; 0 where there is none.
+// versionNumbers returns the number at the beginning of each part, 0 if there is none.
 func versionNumbers(version string) []int {
 	var numbers []int
 	for part := range strings.SplitSeq(version, ".") {

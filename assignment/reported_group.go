@@ -11,66 +11,66 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 )
 
-// ReportedApplication is what the reports of some pods say of one application.
+// ReportedApplication is one application in the reports of some pods.
 type ReportedApplication struct {
-	// Group is the application as its pods see it. Of its fields these are known: ApplicationID, Protocol, Assigned (there is a process,
-	// and every pod has reported), Processes, Subtopologies (with Stores in place of Changelogs), GlobalStores, Standbys (classic protocol
-	// only), VersionHint (the oldest version that runs), Brokers, TLS and Warnings. Warm-ups stand among the standbys.
+	// Group is the application from the view of its pods. It has only the fields ApplicationID, Protocol, Assigned (there is a process, and
+	// all pods have reported), Processes, Subtopologies (with Stores instead of Changelogs), GlobalStores, Standbys (classic protocol
+	// only), VersionHint (the oldest running version), Brokers, TLS and Warnings. Warm-ups are among the standbys.
 	//
-	// A process has the ID <pod>/<client.id>, and no host.
+	// A process has the ID <pod>/<client.id> and no host.
 	Group Group
-	// Loads is what each pod runs of the application, sorted by pod. Pods that run nothing of it are not there.
+	// Loads are the loads of the pods with a client of the application, sorted by pod.
 	Loads []PodLoad
 }
 
-// ReportedGroup is the answer of [GroupOfReports].
+// ReportedGroup is the result of [GroupOfReports].
 type ReportedGroup struct {
-	// ReportedApplication is the one that is meant.
+	// ReportedApplication is the application of the workload.
 	ReportedApplication
 
-	// Further are other applications whose clients run in the same pods, and use the same memory, sorted by application ID.
+	// Further are other applications with clients in the same pods, and so in the same memory, sorted by application ID.
 	Further []ReportedApplication
-	// Guessed says that no application ID was given and that the pods run several applications: the one with most tasks was taken.
+	// Guessed is true if the pods run several applications and none was specified. The one with the most tasks was chosen.
 	Guessed bool
 	// Missing are the pods without a report, sorted.
 	Missing []string
 }
 
-// Complete says that every pod has reported.
+// Complete returns whether all pods have reported.
 func (g *ReportedGroup) Complete() bool { return len(g.Missing) == 0 }
 
-// GroupOfReports puts together what the pods of one workload report. The order of the pods makes no difference; pods without a report
-// count as missing, so that a caller leaves out, by setting report.Report to nil, what it thinks too old.
+// GroupOfReports combines the reports of the pods of one workload. The order of the pods does not matter. Pods without a report are
+// missing; the caller excludes an outdated report by setting Report to nil.
 //
-// applicationID is the application that is meant; empty: the only one that the pods run, else the one with most tasks, then the first by
-// name. known are the subtopologies as they were last known: a task that no pod has right now does not make a subtopology smaller, nor a
-// store that is not open right now make it poorer. They are to be dropped when the application is another one, as after a rollout.
+// applicationID specifies the application. If it is empty, the result is the only application of the pods, or the one with the most tasks,
+// or the first of these by name. known are the last known subtopologies: tasks and stores that no pod has at present still count. The
+// caller drops them for another application, as after a rollout.
 func GroupOfReports(pods []report.PodReport, applicationID string, known []Subtopology) ReportedGroup {
-	var g ReportedGroup
+	var group ReportedGroup
 	var clients []podClient
-	for _, p := range pods {
-		if p.Report == nil {
-			g.Missing = append(g.Missing, p.Pod)
+	for _, pod := range pods {
+		if pod.Report == nil {
+			group.Missing = append(group.Missing, pod.Pod)
 			continue
 		}
-		for i := range p.Report.Clients {
-			clients = append(clients, podClient{p.Pod, &p.Report.Clients[i]})
+		for i := range pod.Report.Clients {
+			clients = append(clients, podClient{pod.Pod, &pod.Report.Clients[i]})
 		}
 	}
-	slices.Sort(g.Missing)
+	slices.Sort(group.Missing)
 	byApplication := clientsByApplication(clients)
-	applicationID, g.Guessed = meant(byApplication, applicationID)
+	applicationID, group.Guessed = choose(byApplication, applicationID)
 	for _, id := range slices.Sorted(maps.Keys(byApplication)) {
 		if id != applicationID {
-			g.Further = append(g.Further, applicationOf(id, byApplication[id], nil))
+			group.Further = append(group.Further, applicationOf(id, byApplication[id], nil))
 		}
 	}
-	g.ReportedApplication = applicationOf(applicationID, byApplication[applicationID], known)
-	g.Group.Assigned = len(g.Group.Processes) > 0 && g.Complete()
-	for i := range g.Further {
-		g.Further[i].Group.Assigned = g.Complete()
+	group.ReportedApplication = applicationOf(applicationID, byApplication[applicationID], known)
+	group.Group.Assigned = len(group.Group.Processes) > 0 && group.Complete()
+	for i := range group.Further {
+		group.Further[i].Group.Assigned = group.Complete()
 	}
-	return g
+	return group
 }
 
 // podClient is a KafkaStreams client in a pod.
@@ -79,7 +79,7 @@ type podClient struct {
 	*report.Client
 }
 
-// tasks is the number of tasks of a client.
+// tasks returns the number of tasks of a client.
 func (c podClient) tasks() int {
 	n := 0
 	for _, t := range c.Threads {
@@ -88,7 +88,7 @@ func (c podClient) tasks() int {
 	return n
 }
 
-// setting gives the value of a setting of the main consumer or of Kafka Streams: the most specific prefix counts.
+// setting returns the value of a setting of the main consumer or of Kafka Streams, with the most specific prefix.
 func (c podClient) setting(name string) (string, bool) {
 	for _, prefix := range []string{"main.consumer.", "consumer.", ""} {
 		if i := slices.IndexFunc(c.Settings, func(s report.Setting) bool { return s.Name == prefix+name }); i >= 0 {
@@ -99,76 +99,78 @@ func (c podClient) setting(name string) (string, bool) {
 }
 
 func clientsByApplication(clients []podClient) map[string][]podClient {
-	by := map[string][]podClient{}
-	for _, c := range clients {
-		by[c.ApplicationID] = append(by[c.ApplicationID], c)
+	byApplication := map[string][]podClient{}
+	for _, client := range clients {
+		byApplication[client.ApplicationID] = append(byApplication[client.ApplicationID], client)
 	}
-	return by
+	return byApplication
 }
 
-// meant gives the application that is meant, and whether that is a guess.
-func meant(by map[string][]podClient, applicationID string) (string, bool) {
-	if applicationID != "" || len(by) == 0 {
+// choose returns the application to use, and whether it is a guess.
+func choose(byApplication map[string][]podClient, applicationID string) (string, bool) {
+	if applicationID != "" || len(byApplication) == 0 {
 		return applicationID, false
 	}
 	tasks := func(id string) int {
-		n := 0
-		for _, c := range by[id] {
-			n += c.tasks()
+		total := 0
+		for _, client := range byApplication[id] {
+			total += client.tasks()
 		}
-		return n
+		return total
 	}
-	best := slices.MaxFunc(slices.Collect(maps.Keys(by)), func(a, b string) int {
+	best := slices.MaxFunc(slices.Collect(maps.Keys(byApplication)), func(a, b string) int {
 		return cmp.Or(cmp.Compare(tasks(a), tasks(b)), cmp.Compare(b, a))
 	})
-	return best, len(by) > 1
+	return best, len(byApplication) > 1
 }
 
-// applicationOf puts together the clients of one application.
+// applicationOf combines the clients of one application.
 func applicationOf(id string, clients []podClient, known []Subtopology) ReportedApplication {
-	a := ReportedApplication{Group: Group{ApplicationID: id}}
+	application := ReportedApplication{Group: Group{ApplicationID: id}}
+	group := &application.Group
 	byPod := map[string][]Process{}
-	for _, c := range clients {
-		p := processOf(c)
-		a.Group.Processes = append(a.Group.Processes, p)
-		byPod[c.pod] = append(byPod[c.pod], p)
+	for _, client := range clients {
+		process := processOf(client)
+		group.Processes = append(group.Processes, process)
+		byPod[client.pod] = append(byPod[client.pod], process)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(byPod)) {
-		a.Loads = append(a.Loads, sum(pod, byPod[pod]))
+		application.Loads = append(application.Loads, sum(pod, byPod[pod]))
 	}
-	slices.SortFunc(a.Group.Processes, compareProcesses)
-	a.Group.Subtopologies, a.Group.GlobalStores = subtopologiesOf(clients, known)
-	factsOf(&a.Group, clients)
-	return a
+	slices.SortFunc(group.Processes, compareProcesses)
+	group.Subtopologies = reportedSubtopologies(clients, known)
+	group.GlobalStores = reportedGlobalStores(clients)
+	addFacts(group, clients)
+	return application
 }
 
-// compareProcesses orders processes by ID. Clients of a pod that have the same client.id are told apart by what they run, so that the
-// order of the reports makes no difference.
+// compareProcesses orders processes by ID, then by threads and tasks. Clients of a pod may have the same client.id, and the order of the
+// reports must not matter.
 func compareProcesses(a, b Process) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Threads, b.Threads),
 		slices.CompareFunc(a.Tasks.Active, b.Tasks.Active, CompareTasks),
 		slices.CompareFunc(a.Tasks.Standby, b.Tasks.Standby, CompareTasks))
 }
 
-// processOf reads a process from a client.
-func processOf(c podClient) Process {
-	_, static := c.setting("group.instance.id")
-	p := Process{ID: c.pod + "/" + c.ClientID, ClientID: c.ClientID, Threads: len(c.Threads), Static: static}
-	for _, thread := range c.Threads {
-		for _, t := range thread.Tasks {
-			task, ok := parseTask(t.ID)
+// processOf converts a client to a process.
+func processOf(client podClient) Process {
+	_, static := client.setting("group.instance.id")
+	process := Process{ID: client.pod + "/" + client.ClientID, ClientID: client.ClientID, Threads: len(client.Threads), Static: static}
+	for _, thread := range client.Threads {
+		for _, reported := range thread.Tasks {
+			task, ok := parseTask(reported.ID)
 			switch {
 			case !ok:
-			case t.Role == report.RoleStandby:
-				p.Tasks.Standby = append(p.Tasks.Standby, task)
+			case reported.Role == report.RoleStandby:
+				process.Tasks.Standby = append(process.Tasks.Standby, task)
 			default:
-				p.Tasks.Active = append(p.Tasks.Active, task)
+				process.Tasks.Active = append(process.Tasks.Active, task)
 			}
 		}
 	}
-	sortTasks(p.Tasks.Active)
-	sortTasks(p.Tasks.Standby)
-	return p
+	sortTasks(process.Tasks.Active)
+	sortTasks(process.Tasks.Standby)
+	return process
 }
 
 // parseTask parses the ID of a reported task.

@@ -17,7 +17,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// client makes a KafkaStreams client of an application. Each thread is written as its tasks, standbys with a star: "0_1 0_2*".
+// client returns a KafkaStreams client of an application. A thread is a list of its tasks, standbys with a star: "0_1 0_2*".
 func client(applicationID, clientID string, threads ...string) report.Client {
 	c := report.Client{ApplicationID: applicationID, ClientID: clientID, Version: "4.4.0"}
 	for i, tasks := range threads {
@@ -34,7 +34,7 @@ func client(applicationID, clientID string, threads ...string) report.Client {
 	return c
 }
 
-// with adds settings, written name=value.
+// with adds settings in the form name=value.
 func with(c report.Client, settings ...string) report.Client {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -43,7 +43,7 @@ func with(c report.Client, settings ...string) report.Client {
 	return c
 }
 
-// opens adds stores to all tasks of a subtopology, written name:scope.
+// opens adds stores in the form name:scope to all tasks of a subtopology.
 func opens(c report.Client, subtopology string, stores ...string) report.Client {
 	for i := range c.Threads {
 		for j := range c.Threads[i].Tasks {
@@ -60,12 +60,12 @@ func opens(c report.Client, subtopology string, stores ...string) report.Client 
 	return c
 }
 
-// reports makes what is known of a pod; without clients it has reported that there are none.
+// reports returns the report of a pod with some clients.
 func reports(pod string, clients ...report.Client) report.PodReport {
 	return report.PodReport{Pod: pod, UID: pod, Report: &report.Report{Clients: clients}}
 }
 
-// tasksOf reads tasks as in client.
+// tasksOf parses tasks in the form of client.
 func tasksOf(text string) assignment.Tasks {
 	var all assignment.Tasks
 	for id := range strings.FieldsSeq(text) {
@@ -75,13 +75,13 @@ func tasksOf(text string) assignment.Tasks {
 		}
 		i := strings.LastIndexByte(id, '_')
 		var partition int32
-		_, _ = fmt.Sscan(id[i+1:], &partition) // Zero in a wrong test.
+		_, _ = fmt.Sscan(id[i+1:], &partition) // Zero for a malformed test case.
 		*list = append(*list, assignment.Task{Subtopology: id[:i], Partition: partition})
 	}
 	return all
 }
 
-func TestGroupOfReportsPutsPodsTogether(t *testing.T) {
+func TestGroupOfReportsCombinesPods(t *testing.T) {
 	pods := []report.PodReport{
 		reports("a", opens(with(client("orders", "orders-1", "0_0 1_4", "0_2 0_1*"), "num.standby.replicas=1", "security.protocol=SASL_SSL"),
 			"0", "counts:rocksdb-state", "hourly:rocksdb-window-state")),
@@ -118,11 +118,11 @@ func TestGroupOfReportsPutsPodsTogether(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !got.Complete() {
-		t.Error("all pods have reported: it should be complete")
+		t.Error("all pods have reported, but the group is not complete")
 	}
 }
 
-func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
+func TestGroupOfReportsChoosesTheApplication(t *testing.T) {
 	pods := []report.PodReport{
 		reports("a", client("audit", "audit-1", "0_0"), client("orders", "orders-1", "0_0 0_1")),
 		reports("b", client("orders", "orders-2", "0_2"), client("zoo", "zoo-1", "0_0 0_1 0_2")),
@@ -135,10 +135,10 @@ func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
 		wantFurther   string
 	}{
 		"by its ID":                             {pods, "audit", "audit", false, "orders zoo"},
-		"by an ID that no pod runs":             {pods, "payments", "payments", false, "audit orders zoo"},
+		"by the ID of another application":      {pods, "payments", "payments", false, "audit orders zoo"},
 		"the one with most tasks, then by name": {pods, "", "orders", true, "audit zoo"},
 		"the only one":                          {pods[:1:1][:0], "", "", false, ""},
-		"the only one that runs":                {[]report.PodReport{reports("a", client("orders", "x", ""))}, "", "orders", false, ""},
+		"the only one without tasks":            {[]report.PodReport{reports("a", client("orders", "x", ""))}, "", "orders", false, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,13 +148,13 @@ func TestGroupOfReportsFindsTheApplicationThatIsMeant(t *testing.T) {
 				further = append(further, a.Group.ApplicationID)
 			}
 			if got.Group.ApplicationID != c.want || got.Guessed != c.wantGuessed || strings.Join(further, " ") != c.wantFurther {
-				t.Errorf("it is %q (guessed: %v), further ones are %q", got.Group.ApplicationID, got.Guessed, further)
+				t.Errorf("the application is %q (guessed: %v), the others are %q", got.Group.ApplicationID, got.Guessed, further)
 			}
 		})
 	}
 }
 
-func TestGroupOfReportsAddsUpTheClientsOfAPod(t *testing.T) {
+func TestGroupOfReportsAddsTheClientsOfAPod(t *testing.T) {
 	got := assignment.GroupOfReports([]report.PodReport{
 		reports("a", with(client("orders", "x", "0_0", "0_1"), "group.instance.id=x"), client("orders", "y", "0_2 0_1*")),
 	}, "orders", nil)
@@ -164,21 +164,21 @@ func TestGroupOfReportsAddsUpTheClientsOfAPod(t *testing.T) {
 	}
 }
 
-func TestGroupOfReportsIsCompleteWhenEveryPodHasReported(t *testing.T) {
+func TestGroupOfReportsIsCompleteWithAllPods(t *testing.T) {
 	silent := report.PodReport{Pod: "z", Err: &report.Error{Fault: report.Unreachable}}
 	got := assignment.GroupOfReports([]report.PodReport{silent, {Pod: "y"}, reports("a", client("orders", "x", "0_0"))}, "", nil)
 	if diff := cmp.Diff([]string{"y", "z"}, got.Missing); diff != "" || got.Complete() || got.Group.Assigned {
 		t.Errorf("complete is %v, assigned %v; missing (-want +got):\n%s", got.Complete(), got.Group.Assigned, diff)
 	}
 	if got.Loads[0].Pod != "a" {
-		t.Errorf("what is known should be told all the same, is %+v", got.Loads)
+		t.Errorf("the loads of the reporting pods are missing: %+v", got.Loads)
 	}
 	if got := assignment.GroupOfReports(nil, "", nil); !got.Complete() || got.Group.Assigned || len(got.Loads) > 0 {
-		t.Errorf("of no pods it is %+v", got)
+		t.Errorf("without pods the group is %+v", got)
 	}
 }
 
-func TestGroupOfReportsRemembersWhatIsNotThereRightNow(t *testing.T) {
+func TestGroupOfReportsKeepsKnownSubtopologies(t *testing.T) {
 	known := []assignment.Subtopology{
 		{ID: "0", Tasks: 12, Stores: []assignment.OpenStore{{Name: "counts", Kind: assignment.Window}, {Name: "old", Kind: assignment.KeyValue}}},
 		{ID: "1", Tasks: 2},
@@ -197,7 +197,7 @@ func TestGroupOfReportsRemembersWhatIsNotThereRightNow(t *testing.T) {
 	}
 }
 
-func TestGroupOfReportsKnowsStoresByScopeAndName(t *testing.T) {
+func TestGroupOfReportsDerivesStoreKinds(t *testing.T) {
 	cases := map[string]assignment.OpenStore{
 		"counts:rocksdb-state":                                            {Kind: assignment.KeyValue},
 		"counts:":                                                         {Kind: assignment.KeyValue},
@@ -225,7 +225,7 @@ func TestGroupOfReportsKnowsStoresByScopeAndName(t *testing.T) {
 	}
 }
 
-func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
+func TestGroupOfReportsDerivesFacts(t *testing.T) {
 	version := func(c report.Client, v string) report.Client {
 		c.Version = v
 		return c
@@ -233,29 +233,29 @@ func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
 	cases := map[string]struct {
 		clients      []report.Client
 		wantProtocol assignment.Protocol
-		wantStandbys int32 // -1: not known.
+		wantStandbys int32 // -1 for unknown.
 		wantVersion  string
 		wantWarnings string
 	}{
-		"defaults":                    {[]report.Client{client("o", "x", "")}, assignment.Classic, 0, "4.4.0", ""},
-		"the streams protocol":        {[]report.Client{with(client("o", "x", ""), "group.protocol=STREAMS")}, assignment.Streams, -1, "4.4.0", ""},
-		"standbys that are no number": {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=many")}, assignment.Classic, 0, "4.4.0", ""},
-		"more standbys than there can be": {
+		"defaults":             {[]report.Client{client("o", "x", "")}, assignment.Classic, 0, "4.4.0", ""},
+		"the streams protocol": {[]report.Client{with(client("o", "x", ""), "group.protocol=STREAMS")}, assignment.Streams, -1, "4.4.0", ""},
+		"malformed standbys":   {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=many")}, assignment.Classic, 0, "4.4.0", ""},
+		"too many standbys": {
 			[]report.Client{with(client("o", "x", ""), "num.standby.replicas=2000000000")}, assignment.Classic, 1000, "4.4.0", "",
 		},
-		"standbys below zero": {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=-4")}, assignment.Classic, 0, "4.4.0", ""},
+		"negative standbys": {[]report.Client{with(client("o", "x", ""), "num.standby.replicas=-4")}, assignment.Classic, 0, "4.4.0", ""},
 		"a rollout": {
 			[]report.Client{
 				version(with(client("o", "x", ""), "num.standby.replicas=2", "group.protocol=streams"), "3.10.0"), version(client("o", "y", ""), "3.9.1"),
 				version(client("o", "z", ""), ""),
 			},
 			assignment.Classic, 2, "3.9.1",
-			"its pods have different settings of group.protocol; its pods have different settings of num.standby.replicas; the largest counts; " +
-				"its pods run different versions of Kafka Streams: 3.9.1, 3.10.0",
+			"the pods have different settings of group.protocol; the pods have different settings of num.standby.replicas; the largest counts; " +
+				"the pods run different versions of Kafka Streams: 3.9.1, 3.10.0",
 		},
-		"versions that are none": {
+		"malformed versions": {
 			[]report.Client{version(client("o", "x", ""), "trunk"), version(client("o", "y", ""), "4.4.0-SNAPSHOT")},
-			assignment.Classic, 0, "trunk", "its pods run different versions of Kafka Streams: trunk, 4.4.0-SNAPSHOT",
+			assignment.Classic, 0, "trunk", "the pods run different versions of Kafka Streams: trunk, 4.4.0-SNAPSHOT",
 		},
 	}
 	for name, c := range cases {
@@ -266,13 +266,13 @@ func TestGroupOfReportsReadsTheApplicationsFacts(t *testing.T) {
 				standbys = *g.Standbys
 			}
 			if g.Protocol != c.wantProtocol || standbys != c.wantStandbys || g.VersionHint != c.wantVersion || strings.Join(g.Warnings, "; ") != c.wantWarnings {
-				t.Errorf("it is %s with %d standbys, version %s, warnings %q", g.Protocol, standbys, g.VersionHint, g.Warnings)
+				t.Errorf("the group is %s with %d standbys, version %s, warnings %q", g.Protocol, standbys, g.VersionHint, g.Warnings)
 			}
 		})
 	}
 }
 
-func TestGroupOfReportsIsTheSameWhateverTheOrder(t *testing.T) {
+func TestGroupOfReportsIsIndependentOfTheOrder(t *testing.T) {
 	for seed := range int64(200) {
 		r := rand.New(rand.NewSource(seed))
 		pods := randomReports(r)
@@ -283,12 +283,12 @@ func TestGroupOfReportsIsTheSameWhateverTheOrder(t *testing.T) {
 		}
 		once := assignment.GroupOfReports(pods, "", want.Group.Subtopologies)
 		if diff := cmp.Diff(want, once); diff != "" {
-			t.Fatalf("seed %d: what is known already changes it (-want +got):\n%s", seed, diff)
+			t.Fatalf("seed %d: known subtopologies change the result (-want +got):\n%s", seed, diff)
 		}
 	}
 }
 
-// randomReports makes what pods of up to three applications may report.
+// randomReports returns random reports of pods with up to three applications.
 func randomReports(r *rand.Rand) []report.PodReport {
 	var pods []report.PodReport
 	scopes := []string{"rocksdb-state", "rocksdb-window-state", "in-memory-state"}
@@ -313,7 +313,7 @@ func randomReports(r *rand.Rand) []report.PodReport {
 	return pods
 }
 
-// shuffled gives the pods, and their clients, in another order.
+// shuffled returns the pods and their clients in another order.
 func shuffled(r *rand.Rand, pods []report.PodReport) []report.PodReport {
 	pods = slices.Clone(pods)
 	r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })

@@ -13,9 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// DecodeStreams makes a Group of the broker's description of a streams group, versions 0 and 1. Numbers of partitions
-// that the description does not have come later, from the cluster. Errors are those of the broker's error codes, and
-// MalformedGroup for a task that cannot be.
+// DecodeStreams returns the Group for the broker's description of a streams group, versions 0 and 1. Missing numbers of partitions are
+// added later, from the cluster. Errors have the classes of the broker's error codes, and MalformedGroup for an impossible task.
 func DecodeStreams(g kmsg.StreamsGroupDescribeResponseGroup) (Group, error) {
 	if err := kerr.TypedErrorForCode(g.ErrorCode); err != nil {
 		return Group{}, &Error{Class: classOfBroker(err), Group: g.Group, Err: err}
@@ -24,16 +23,16 @@ func DecodeStreams(g kmsg.StreamsGroupDescribeResponseGroup) (Group, error) {
 	found := streamsTopology(g)
 	byID := map[string]*Process{}
 	var assigned int
-	for _, m := range g.Members {
-		current, errNow := streamsTasks(m.Assignment)
-		target, errThen := streamsTasks(m.TargetAssignment)
-		if err := cmp.Or(errNow, errThen); err != nil {
-			return Group{}, &Error{Class: ClassMalformed, Group: g.Group, Member: m.MemberID, Host: normalHost(m.ClientHost), Err: err}
+	for _, member := range g.Members {
+		current, errCurrent := streamsTasks(member.Assignment)
+		target, errTarget := streamsTasks(member.TargetAssignment)
+		if err := cmp.Or(errCurrent, errTarget); err != nil {
+			return Group{}, &Error{Class: ClassMalformed, Group: g.Group, Member: member.MemberID, Host: normalHost(member.ClientHost), Err: err}
 		}
 		assigned += current.Len() + target.Len()
-		found.note(current)
-		found.note(target)
-		addStreamsMember(byID, m, current, target)
+		found.add(current)
+		found.add(target)
+		addStreamsMember(byID, member, current, target)
 	}
 	group.Processes = sortedProcesses(byID)
 	for i := range group.Processes {
@@ -46,7 +45,7 @@ func DecodeStreams(g kmsg.StreamsGroupDescribeResponseGroup) (Group, error) {
 	return group, nil
 }
 
-// addStreamsMember adds a member, which is a thread, to its process.
+// addStreamsMember adds a member, which is one thread, to its process.
 func addStreamsMember(byID map[string]*Process, m kmsg.StreamsGroupDescribeResponseGroupMember, current, target Tasks) {
 	p := processFor(byID, m.ProcessID, m.ClientHost, m.ClientID, m.InstanceID)
 	p.Tasks = p.Tasks.plus(current)
@@ -56,15 +55,14 @@ func addStreamsMember(byID map[string]*Process, m kmsg.StreamsGroupDescribeRespo
 	*p.Target = p.Target.plus(target)
 }
 
-// dropSameTarget leaves the target out where it is no different, as tasks that only change threads change no memory of
-// the process.
+// dropSameTarget removes a target that equals the current tasks. Moves between threads of a process do not change its memory.
 func (p *Process) dropSameTarget() {
 	if p.Target != nil && reflect.DeepEqual(*p.Target, p.Tasks) {
 		p.Target = nil
 	}
 }
 
-// streamsTasks reads an assignment.
+// streamsTasks converts an assignment.
 func streamsTasks(a kmsg.StreamsAssignment) (Tasks, error) {
 	active, errActive := taskIDs("ActiveTasks", a.ActiveTasks)
 	standby, errStandby := taskIDs("StandbyTasks", a.StandbyTasks)
@@ -86,33 +84,33 @@ func taskIDs(field string, ids []kmsg.TaskIDs) ([]Task, error) {
 	return sortTasks(tasks), nil
 }
 
-// note notes all tasks of an assignment.
-func (s *subtopologies) note(t Tasks) {
+// add adds all tasks of an assignment.
+func (s *subtopologies) add(t Tasks) {
 	for _, task := range slices.Concat(t.Active, t.Standby, t.WarmUp) {
 		s.task(task)
 	}
 }
 
-// streamsTopology reads the subtopologies, which the streams protocol tells exactly.
+// streamsTopology returns the subtopologies, which the streams protocol describes completely.
 func streamsTopology(g kmsg.StreamsGroupDescribeResponseGroup) *subtopologies {
 	found := newSubtopologies()
 	if g.Topology == nil {
 		return found
 	}
-	for _, s := range g.Topology.Subtopologies {
-		sub := &Subtopology{ID: s.SubtopologyID, Stateful: len(s.StateChangelogTopics) > 0}
-		for _, name := range s.SourceTopics {
+	for _, described := range g.Topology.Subtopologies {
+		sub := &Subtopology{ID: described.SubtopologyID, Stateful: len(described.StateChangelogTopics) > 0}
+		for _, name := range described.SourceTopics {
 			sub.SourceTopics = append(sub.SourceTopics, Topic{Name: name})
 		}
-		for _, t := range s.RepartitionSourceTopics {
-			sub.SourceTopics = append(sub.SourceTopics, Topic{Name: t.Topic, Partitions: max(t.NumPartitions, 0)})
+		for _, topic := range described.RepartitionSourceTopics {
+			sub.SourceTopics = append(sub.SourceTopics, Topic{Name: topic.Topic, Partitions: max(topic.NumPartitions, 0)})
 		}
-		for _, name := range s.RepartitionSinkTopics {
+		for _, name := range described.RepartitionSinkTopics {
 			sub.SinkTopics = append(sub.SinkTopics, Topic{Name: name})
 		}
-		for _, t := range s.StateChangelogTopics {
-			sub.Tasks = max(sub.Tasks, t.NumPartitions) // 4.4 declares the partitions, one for each task.
-			sub.Changelogs = append(sub.Changelogs, declaredChangelog(g.Group, t))
+		for _, topic := range described.StateChangelogTopics {
+			sub.Tasks = max(sub.Tasks, topic.NumPartitions) // 4.4 declares the partitions, one for each task.
+			sub.Changelogs = append(sub.Changelogs, declaredChangelog(g.Group, topic))
 		}
 		sortTopics(sub.SinkTopics)
 		sortChangelogs(sub.Changelogs)
@@ -122,7 +120,7 @@ func streamsTopology(g kmsg.StreamsGroupDescribeResponseGroup) *subtopologies {
 	return found
 }
 
-// unloggedStores gives the stores of a subtopology that the topology's description has and that have no changelog.
+// unloggedStores returns the stores of a subtopology without a changelog, from the description of the topology.
 func unloggedStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription, sub Subtopology) []string {
 	if d == nil {
 		return nil
@@ -142,7 +140,7 @@ func unloggedStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription
 	return sortedNames(stores)
 }
 
-// sortedNames sorts names, each once; nil for none.
+// sortedNames sorts names and removes duplicates. It returns nil for an empty list.
 func sortedNames(names []string) []string {
 	if len(names) == 0 {
 		return nil
@@ -151,7 +149,7 @@ func sortedNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// globalStores gives the names of the global stores.
+// globalStores returns the names of the global stores.
 func globalStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription) []string {
 	if d == nil {
 		return nil
@@ -163,8 +161,8 @@ func globalStores(d *kmsg.StreamsGroupDescribeResponseGroupTopologyDescription) 
 	return sortedNames(stores)
 }
 
-// streamsVersionHint gives the oldest release with what the members use: the streams protocol is there from 4.1
-// (KIP-1071), with static membership from 4.4.
+// streamsVersionHint returns the oldest release with the features of the members: the streams protocol exists from 4.1 (KIP-1071), with
+// static membership from 4.4.
 func streamsVersionHint(processes []Process) string {
 	switch {
 	case len(processes) == 0:

@@ -17,14 +17,14 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// ids makes the tasks of one subtopology as the streams protocol writes them.
+// ids returns the tasks of one subtopology in the form of the streams protocol.
 func ids(subtopology string, partitions ...int32) []kmsg.TaskIDs {
 	id := kmsg.NewTaskIDs()
 	id.SubtopologyID, id.Partitions = subtopology, partitions
 	return []kmsg.TaskIDs{id}
 }
 
-// thread makes a member of a streams group.
+// thread returns a member of a streams group.
 func thread(process, host string, current, target kmsg.StreamsAssignment) kmsg.StreamsGroupDescribeResponseGroupMember {
 	m := kmsg.NewStreamsGroupDescribeResponseGroupMember()
 	m.MemberID, m.ProcessID, m.ClientHost, m.ClientID = process+"-member", process, "/"+host, "app-StreamThread-1-consumer"
@@ -32,7 +32,7 @@ func thread(process, host string, current, target kmsg.StreamsAssignment) kmsg.S
 	return m
 }
 
-// topic makes a topic that a streams group declares.
+// topic returns a topic declared by a streams group.
 func topic(name string, partitions int32, configs ...string) kmsg.TopicInfo {
 	info := kmsg.NewTopicInfo()
 	info.Topic, info.NumPartitions = name, partitions
@@ -44,7 +44,7 @@ func topic(name string, partitions int32, configs ...string) kmsg.TopicInfo {
 	return info
 }
 
-// streamsGroup makes a description with two subtopologies, a repartition topic between them.
+// streamsGroup returns a description with two subtopologies and a repartition topic between them.
 func streamsGroup(state string, members ...kmsg.StreamsGroupDescribeResponseGroupMember) kmsg.StreamsGroupDescribeResponseGroup {
 	g := kmsg.NewStreamsGroupDescribeResponseGroup()
 	g.Group, g.State, g.Members = "app", state, members
@@ -93,7 +93,7 @@ func TestDecodeStreams(t *testing.T) {
 			want: assignment.Group{State: "Stable", Stable: true, Assigned: true, VersionHint: "4.4", Processes: []assignment.Process{
 				{ID: "a", Host: "h1", ClientID: "app", Threads: 1, Static: true, Tasks: tasksOfAll}}},
 		},
-		"a target that only moves tasks between threads is none": {
+		"a target with moves between threads only": {
 			group: streamsGroup("Reconciling",
 				thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("0", 0, 1)}, kmsg.StreamsAssignment{ActiveTasks: ids("1", 2)}),
 				thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("1", 2)}, kmsg.StreamsAssignment{ActiveTasks: ids("0", 0, 1)})),
@@ -120,13 +120,13 @@ func TestDecodeStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("read wrongly (-want +got):\n%s", diff)
+				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDecodeStreamsKnowsNoAssignment(t *testing.T) {
+func TestDecodeStreamsWithoutAnAssignment(t *testing.T) {
 	for name, g := range map[string]kmsg.StreamsGroupDescribeResponseGroup{
 		"of a group without members":      streamsGroup("Empty"),
 		"while source topics are missing": streamsGroup("NotReady", thread("a", "h1", kmsg.StreamsAssignment{}, kmsg.StreamsAssignment{})),
@@ -139,7 +139,7 @@ func TestDecodeStreamsKnowsNoAssignment(t *testing.T) {
 	}
 }
 
-func TestDecodeStreamsReadsTheTopologysDescription(t *testing.T) {
+func TestDecodeStreamsReadsTheTopologyDescription(t *testing.T) {
 	g := streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)},
 		kmsg.StreamsAssignment{ActiveTasks: ids("0", 0)}))
 	node := func(stores ...string) kmsg.TopologyDescriptionNode {
@@ -167,7 +167,7 @@ func TestDecodeStreamsReadsTheTopologysDescription(t *testing.T) {
 	}
 }
 
-func TestDecodeStreamsRefuses(t *testing.T) {
+func TestDecodeStreamsRejects(t *testing.T) {
 	bad := kmsg.StreamsAssignment{StandbyTasks: ids("0", -1)}
 	notFound := streamsGroup("")
 	notFound.ErrorCode = kerr.GroupIDNotFound.Code
@@ -177,9 +177,9 @@ func TestDecodeStreamsRefuses(t *testing.T) {
 		wantText  string
 	}{
 		"an error code": {notFound, assignment.ClassUnknownGroup, "GROUP_ID_NOT_FOUND"},
-		"a task that cannot be": {streamsGroup("Stable", thread("a", "h1", bad, kmsg.StreamsAssignment{})), assignment.ClassMalformed,
+		"an impossible task": {streamsGroup("Stable", thread("a", "h1", bad, kmsg.StreamsAssignment{})), assignment.ClassMalformed,
 			`member "a-member" at "h1"`},
-		"a target that cannot be": {streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{}, bad)), assignment.ClassMalformed,
+		"an impossible target": {streamsGroup("Stable", thread("a", "h1", kmsg.StreamsAssignment{}, bad)), assignment.ClassMalformed,
 			`field StandbyTasks: partition -1 of subtopology "0" must not be negative`},
 	}
 	for name, c := range cases {
@@ -215,10 +215,10 @@ func FuzzDecodeStreams(f *testing.F) {
 		for _, g := range response.Groups {
 			got, err := assignment.DecodeStreams(g)
 			if e, ok := errors.AsType[*assignment.Error](err); err != nil && (!ok || e.Group != g.Group) {
-				t.Errorf("the error must name the group: %v", err)
+				t.Errorf("the error does not contain the group: %v", err)
 			}
 			if err == nil && len(got.Processes) == 0 && len(g.Members) > 0 {
-				t.Error("a group with members must have processes")
+				t.Error("a group with members has no processes")
 			}
 		}
 	})

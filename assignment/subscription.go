@@ -12,65 +12,66 @@ import (
 // (StreamsAssignmentProtocolVersions).
 const LatestVersion = 11
 
-// latestOffset is the offset sum of a task that is active on the member (Task.LATEST_OFFSET in Kafka Streams).
+// latestOffset is the offset sum of an active task of the member (Task.LATEST_OFFSET in Kafka Streams).
 const latestOffset = -2
 
-// TaskOffset is what a member says of a task whose state it has.
+// TaskOffset is a task whose state a member has, with its position.
 type TaskOffset struct {
+	// Task is the task.
 	Task Task
-	// Sum of the changelogs' positions: -2 is an active task that runs, -3 is not known. Members before version 7 give
-	// no sums: then it is -2 for active tasks, and 0 for copies.
+	// Sum is the sum of the positions in the changelogs: -2 for a running active task, -3 if unknown. Before version 7 members send no sums:
+	// then it is -2 for active tasks and 0 for copies.
 	Sum int64
 }
 
-// SubscriptionInfo is what a member of a classic group tells the leader (SubscriptionInfoData.json of Kafka Streams).
+// SubscriptionInfo is the message of a member of a classic group to the leader (SubscriptionInfoData.json of Kafka Streams).
 type SubscriptionInfo struct {
-	// Version of the encoding, and the latest that the member knows (0 in versions 1 and 2, which do not say).
+	// Version is the version of the encoding, and LatestVersion the latest known to the member, 0 in versions 1 and 2.
 	Version, LatestVersion int32
 	// ProcessID is the UUID of the member's KafkaStreams client.
 	ProcessID string
-	// Tasks are those whose state the process has, running or left on disk, in the order sent. A process may report
-	// through one of its members only.
+	// Tasks are the tasks whose state the process has, running or left on disk, in the order of the message. A process may report them through
+	// one of its members only.
 	Tasks []TaskOffset
-	// ErrorCode that the member reports, 0 for none (version 9 and later).
+	// ErrorCode is the error of the member, 0 for none and before version 9.
 	ErrorCode int32
 }
 
-// DecodeSubscription reads a SubscriptionInfo, versions 1 to 11. An error names field and offset.
+// DecodeSubscription decodes a SubscriptionInfo, versions 1 to 11. An error contains field and offset.
 func DecodeSubscription(data []byte) (SubscriptionInfo, error) {
 	r := &reader{data: data}
-	s := SubscriptionInfo{Version: r.streamsVersion("SubscriptionInfo.version")}
-	v := s.Version
-	if v >= 3 {
-		s.LatestVersion = r.int32("SubscriptionInfo.latestSupportedVersion")
+	info := SubscriptionInfo{Version: r.streamsVersion("SubscriptionInfo.version")}
+	version := info.Version
+	if version >= 3 {
+		info.LatestVersion = r.int32("SubscriptionInfo.latestSupportedVersion")
 	}
-	s.ProcessID = r.uuid("SubscriptionInfo.processId")
-	if v <= 6 {
-		s.Tasks = r.tasksWithSum("SubscriptionInfo.prevTasks", latestOffset, s.Tasks)
-		s.Tasks = r.tasksWithSum("SubscriptionInfo.standbyTasks", 0, s.Tasks)
+	info.ProcessID = r.uuid("SubscriptionInfo.processId")
+	if version <= 6 {
+		info.Tasks = r.tasksWithSum("SubscriptionInfo.prevTasks", latestOffset, info.Tasks)
+		info.Tasks = r.tasksWithSum("SubscriptionInfo.standbyTasks", 0, info.Tasks)
 	}
-	if v >= 2 {
+	if version >= 2 {
 		r.bytes("SubscriptionInfo.userEndPoint", true)
 	}
 	switch {
-	case v >= 10:
-		s.Tasks = r.offsetSums()
-	case v >= 7:
-		s.Tasks = r.groupedOffsetSums()
+	case version >= 10:
+		info.Tasks = r.offsetSums()
+	case version >= 7:
+		info.Tasks = r.groupedOffsetSums()
 	}
-	if v >= 8 {
+	if version >= 8 {
 		r.int8("SubscriptionInfo.uniqueField")
 	}
-	if v >= 9 {
-		s.ErrorCode = r.int32("SubscriptionInfo.errorCode")
+	if version >= 9 {
+		info.ErrorCode = r.int32("SubscriptionInfo.errorCode")
 	}
-	if v >= 11 {
+	if version >= 11 {
 		for range r.count("SubscriptionInfo.clientTags", 8) {
 			r.bytes("SubscriptionInfo.clientTags.key", false)
 			r.bytes("SubscriptionInfo.clientTags.value", false)
 		}
 	}
-	return s, r.end()
+	return info, r.end()
 }
 
 // streamsVersion reads the version of a SubscriptionInfo or AssignmentInfo.
@@ -78,22 +79,22 @@ func (r *reader) streamsVersion(field string) int32 {
 	v := r.int32(field)
 	if r.err == nil && (v < 1 || v > LatestVersion) {
 		r.at -= 4
-		r.fail(field, "version %d is not known, only 1 to %d", v, LatestVersion)
+		r.fail(field, "version %d is unknown, supported are 1 to %d", v, LatestVersion)
 	}
 	return v
 }
 
 // uuid reads 16 bytes into text form.
 func (r *reader) uuid(field string) string {
-	b := r.take(field, 16)
-	if b == nil {
+	data := r.take(field, 16)
+	if data == nil {
 		return ""
 	}
-	h := hex.EncodeToString(b)
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	digits := hex.EncodeToString(data)
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
-// tasksWithSum reads the tasks of versions 1 to 6, which have no sums.
+// tasksWithSum reads the tasks of versions 1 to 6, without sums.
 func (r *reader) tasksWithSum(field string, sum int64, tasks []TaskOffset) []TaskOffset {
 	for range r.count(field, 8) {
 		subtopology := r.int32(field)
@@ -115,7 +116,7 @@ func (r *reader) offsetSums() []TaskOffset {
 	return tasks
 }
 
-// groupedOffsetSums reads the tasks of versions 7 to 9, which are grouped by subtopology.
+// groupedOffsetSums reads the tasks of versions 7 to 9, grouped by subtopology.
 func (r *reader) groupedOffsetSums() []TaskOffset {
 	var tasks []TaskOffset
 	for range r.count("SubscriptionInfo.taskOffsetSums", 8) {
@@ -129,8 +130,8 @@ func (r *reader) groupedOffsetSums() []TaskOffset {
 	return tasks
 }
 
-// newTask makes a task, whose numbers must not be negative; the name of a named topology goes before the number, as in
-// TaskId.toString of Kafka Streams.
+// newTask returns a task. Negative numbers are a fault. The name of a named topology precedes the number, as in TaskId.toString of Kafka
+// Streams.
 func (r *reader) newTask(field, topology string, subtopology, partition int32) Task {
 	if subtopology < 0 || partition < 0 {
 		r.fail(field, "task %d_%d must not have negative numbers", subtopology, partition)

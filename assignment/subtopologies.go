@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// subtopologies collects what is found of an application's subtopologies.
+// subtopologies collects the subtopologies of an application.
 type subtopologies struct {
 	byID map[string]*Subtopology
 }
@@ -18,7 +18,7 @@ func newSubtopologies() *subtopologies {
 	return &subtopologies{byID: map[string]*Subtopology{}}
 }
 
-// task notes a task, and gives its subtopology.
+// task adds a task and returns its subtopology.
 func (s *subtopologies) task(t Task) *Subtopology {
 	found := s.byID[t.Subtopology]
 	if found == nil {
@@ -29,7 +29,7 @@ func (s *subtopologies) task(t Task) *Subtopology {
 	return found
 }
 
-// source notes a task and a topic that it reads.
+// source adds a task and one of its source topics.
 func (s *subtopologies) source(t Task, topic string) {
 	found := s.task(t)
 	if !slices.ContainsFunc(found.SourceTopics, func(known Topic) bool { return known.Name == topic }) {
@@ -37,7 +37,7 @@ func (s *subtopologies) source(t Task, topic string) {
 	}
 }
 
-// sorted gives the subtopologies in order.
+// sorted returns the subtopologies sorted by ID.
 func (s *subtopologies) sorted() []Subtopology {
 	all := make([]Subtopology, 0, len(s.byID))
 	for _, found := range s.byID {

@@ -10,104 +10,102 @@ import (
 	"strings"
 )
 
-// namesInWarning is how many names a warning lists before it only counts.
+// namesInWarning is the maximum number of names in a warning.
 const namesInWarning = 5
 
-// addPartitions fills in the topics' numbers of partitions and with them the numbers of tasks: a subtopology has as
-// many tasks as its largest source topic has partitions. It warns of source topics that are not to be seen.
+// addPartitions adds the numbers of partitions and of tasks: a subtopology has as many tasks as its largest source topic has partitions. It
+// adds a warning for source topics without a description.
 func (g *Group) addPartitions(topics map[string]int32) {
-	var unseen []string
+	var missing []string
 	for i := range g.Subtopologies {
-		s := &g.Subtopologies[i]
-		for j := range s.SourceTopics {
-			t := &s.SourceTopics[j]
-			t.Partitions = max(t.Partitions, topics[t.Name])
-			s.Tasks = max(s.Tasks, t.Partitions)
-			if t.Partitions == 0 {
-				unseen = append(unseen, t.Name)
+		subtopology := &g.Subtopologies[i]
+		for j := range subtopology.SourceTopics {
+			topic := &subtopology.SourceTopics[j]
+			topic.Partitions = max(topic.Partitions, topics[topic.Name])
+			subtopology.Tasks = max(subtopology.Tasks, topic.Partitions)
+			if topic.Partitions == 0 {
+				missing = append(missing, topic.Name)
 			}
 		}
-		for j := range s.SinkTopics {
-			s.SinkTopics[j].Partitions = topics[s.SinkTopics[j].Name]
+		for j := range subtopology.SinkTopics {
+			topic := &subtopology.SinkTopics[j]
+			topic.Partitions = topics[topic.Name]
 		}
-		sortTopics(s.SourceTopics)
-	}
-	for i := range g.Subtopologies {
-		s := &g.Subtopologies[i]
-		for j := range s.Changelogs {
-			c := &s.Changelogs[j]
-			c.Partitions = cmp.Or(c.Partitions, topics[c.Topic], s.Tasks)
+		sortTopics(subtopology.SourceTopics)
+		for j := range subtopology.Changelogs {
+			changelog := &subtopology.Changelogs[j]
+			changelog.Partitions = cmp.Or(changelog.Partitions, topics[changelog.Topic], subtopology.Tasks)
 		}
 	}
-	g.warn("%d source topics are not to be seen (missing, or the right to describe them is): %s", unseen)
+	g.warn("%d source topics are missing, or the permission to describe them is: %s", missing)
 }
 
-// addChangelogs gives each changelog of a classic group, which does not tell, to the subtopology that owns it:
+// addChangelogs adds each changelog of a classic group, which does not contain this information, to the subtopology that owns it:
 //
-//   - the one that reads the repartition topic of the same name: the DSL names both after the store;
-//   - else the only one with as many tasks as the changelog has partitions; of several, those known to have state;
-//   - else, of those left, the one that has most stores so far: assumed, as tasks of one subtopology with all the
-//     stores weigh more on a pod than the same stores spread.
+//   - The one with the repartition topic of the same name as a source: the DSL names both after the store.
+//   - Otherwise the only one with as many tasks as the changelog has partitions. Those with known state take precedence.
+//   - Otherwise the one of these with the most stores so far. This is an assumption on the safe side: tasks of one subtopology with all
+//     stores weigh more on a pod than the same stores spread over several.
 //
-// A changelog that fits none is left over from an older topology.
+// A changelog without a candidate is left over from an older topology.
 func (g *Group) addChangelogs(changelogs []Changelog) {
-	var open []Changelog
+	var ambiguous []Changelog
 	var leftOver, assumed []string
 	owners := map[string][]*Subtopology{}
-	for _, c := range changelogs {
-		fitting := g.ownersOf(c)
-		switch len(fitting) {
+	for _, changelog := range changelogs {
+		candidates := g.ownersOf(changelog)
+		switch len(candidates) {
 		case 0:
-			leftOver = append(leftOver, c.Topic)
+			leftOver = append(leftOver, changelog.Topic)
 		case 1:
-			fitting[0].Changelogs = append(fitting[0].Changelogs, c)
+			candidates[0].Changelogs = append(candidates[0].Changelogs, changelog)
 		default:
-			open = append(open, c)
-			owners[c.Topic] = fitting
+			ambiguous = append(ambiguous, changelog)
+			owners[changelog.Topic] = candidates
 		}
 	}
-	for _, c := range open {
-		c.Assumed = true
-		assumed = append(assumed, c.Topic)
-		owner := slices.MaxFunc(owners[c.Topic], func(a, b *Subtopology) int {
+	for _, changelog := range ambiguous {
+		changelog.Assumed = true
+		assumed = append(assumed, changelog.Topic)
+		owner := slices.MaxFunc(owners[changelog.Topic], func(a, b *Subtopology) int {
 			return cmp.Or(cmp.Compare(len(a.Changelogs), len(b.Changelogs)), cmp.Compare(len(a.SourceTopics), len(b.SourceTopics)),
 				compareSubtopologies(b.ID, a.ID))
 		})
-		owner.Changelogs = append(owner.Changelogs, c)
+		owner.Changelogs = append(owner.Changelogs, changelog)
 	}
 	for i := range g.Subtopologies {
-		s := &g.Subtopologies[i]
-		s.Stateful = s.Stateful || len(s.Changelogs) > 0
-		sortChangelogs(s.Changelogs)
+		subtopology := &g.Subtopologies[i]
+		subtopology.Stateful = subtopology.Stateful || len(subtopology.Changelogs) > 0
+		sortChangelogs(subtopology.Changelogs)
 	}
-	g.warn("%d changelog topics fit no subtopology, are taken as left over and do not count: %s", leftOver)
-	g.warn("%d changelog topics fit several subtopologies and count for the one with most stores: %s", assumed)
+	g.warn("%d changelog topics belong to no subtopology and are ignored as left over: %s", leftOver)
+	g.warn("%d changelog topics may belong to several subtopologies and count for the one with the most stores: %s", assumed)
 }
 
-// ownersOf gives the subtopologies that a changelog may belong to.
-func (g *Group) ownersOf(c Changelog) []*Subtopology {
-	repartition := strings.TrimSuffix(c.Topic, changelogSuffix) + repartitionSuffix
-	var fitting, stateful []*Subtopology
+// ownersOf returns the candidates for the owner of a changelog.
+func (g *Group) ownersOf(changelog Changelog) []*Subtopology {
+	repartition := strings.TrimSuffix(changelog.Topic, changelogSuffix) + repartitionSuffix
+	var candidates, stateful []*Subtopology
 	for i := range g.Subtopologies {
-		s := &g.Subtopologies[i]
-		if slices.ContainsFunc(s.SourceTopics, func(t Topic) bool { return t.Name == repartition }) {
-			return []*Subtopology{s}
+		subtopology := &g.Subtopologies[i]
+		if slices.ContainsFunc(subtopology.SourceTopics, func(t Topic) bool { return t.Name == repartition }) {
+			return []*Subtopology{subtopology}
 		}
-		if s.Tasks != c.Partitions {
+		if subtopology.Tasks != changelog.Partitions {
 			continue
 		}
-		fitting = append(fitting, s)
-		if s.Stateful {
-			stateful = append(stateful, s)
+		candidates = append(candidates, subtopology)
+		if subtopology.Stateful {
+			stateful = append(stateful, subtopology)
 		}
 	}
 	if len(stateful) > 0 {
 		return stateful
 	}
-	return fitting
+	return candidates
 }
 
-// warn adds a warning on a number of things by name, none if there are none.
+// warn adds a warning with the number of names and the first of them, and nothing for an empty list.
 func (g *Group) warn(format string, names []string) {
 	if len(names) == 0 {
 		return
@@ -121,7 +119,7 @@ func (g *Group) warn(format string, names []string) {
 	g.addWarning(fmt.Sprintf(format, len(names), shown))
 }
 
-// addWarning adds a sentence, and keeps the warnings sorted.
+// addWarning adds a sentence and keeps the warnings sorted, without duplicates.
 func (g *Group) addWarning(sentence string) {
 	g.Warnings = append(g.Warnings, sentence)
 	slices.Sort(g.Warnings)

@@ -31,16 +31,16 @@ func TestKindOf(t *testing.T) {
 			map[string]string{"cleanup.policy": "delete", "retention.ms": "90000000"}, Window, time.Hour},
 		"a retention of a day was set by the user": {"s",
 			map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "86400000"}, Window, day},
-		"a retention for ever is not known": {"s",
+		"an infinite retention is unknown": {"s",
 			map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "-1"}, Window, 0},
-		"a retention that is no number is not known": {"s",
+		"a malformed retention is unknown": {"s",
 			map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "x"}, Window, 0},
-		"a retention longer than a Duration is cut": {"s",
+		"a retention longer than a Duration is limited": {"s",
 			map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "9223372036854775807"},
 			Window, time.Duration(9223372036854)*time.Millisecond - day},
 		"a compaction lag is a versioned store": {"s",
 			map[string]string{"cleanup.policy": "compact", "min.compaction.lag.ms": "90000000"}, Versioned, time.Hour},
-		"a compaction lag of 0 is the broker's": {"s",
+		"a compaction lag of 0 is the broker's default": {"s",
 			map[string]string{"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}, KeyValue, 0},
 		"one side of a join, by its name": {"KSTREAM-JOINTHIS-0000000004-store",
 			map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "90000000"}, JoinWindow, time.Hour},
@@ -79,13 +79,13 @@ func TestStoreOf(t *testing.T) {
 		"application-counts-changelog": "",
 		"counts-changelog":             "",
 	} {
-		if store, ok := storeOf("app", topic); ok != (want != "") || ok && store != want {
+		if store, ok := storeOf("app", topic); ok != (want != "") || (ok && store != want) {
 			t.Errorf("%s: got %q (%v), want %q", topic, store, ok, want)
 		}
 	}
 }
 
-func TestCatalogLeavesOutTheTopicsOfGroupsWithLongerNames(t *testing.T) {
+func TestChangelogTopicsExcludeGroupsWithLongerNames(t *testing.T) {
 	c := catalog{
 		topics: map[string]int32{"app-a-changelog": 1, "app-eu-a-changelog": 1, "app-us-a-changelog": 1, "apple-a-changelog": 1, "app-in": 1},
 		groups: map[string]string{"app": "classic", "app-eu": "classic", "apple": "classic"},
@@ -98,7 +98,7 @@ func TestCatalogLeavesOutTheTopicsOfGroupsWithLongerNames(t *testing.T) {
 	}
 }
 
-// changelogsOf makes changelogs of an application app, by store, with partitions.
+// changelogsOf returns changelogs of an application app, with partitions by store.
 func changelogsOf(partitions int32, stores ...string) []Changelog {
 	var changelogs []Changelog
 	for _, s := range stores {
@@ -111,7 +111,7 @@ func TestAddChangelogs(t *testing.T) {
 	cases := map[string]struct {
 		subtopologies []Subtopology
 		changelogs    []Changelog
-		want          map[string]string // Store to subtopology; with "?" where assumed.
+		want          map[string]string // Subtopology by store, with "?" if assumed.
 		wantWarnings  []string
 	}{
 		"by the number of partitions": {
@@ -134,7 +134,7 @@ func TestAddChangelogs(t *testing.T) {
 			subtopologies: []Subtopology{{ID: "0", Tasks: 4}, {ID: "1", Tasks: 4, SourceTopics: []Topic{{"app-a-repartition", 4}}}},
 			changelogs:    changelogsOf(4, "a", "b", "c"),
 			want:          map[string]string{"a": "1", "b": "1?", "c": "1?"},
-			wantWarnings: []string{"2 changelog topics fit several subtopologies and count for the one with most stores: " +
+			wantWarnings: []string{"2 changelog topics may belong to several subtopologies and count for the one with the most stores: " +
 				"app-b-changelog, app-c-changelog"},
 		},
 		"else to the one with most source topics": {
@@ -142,19 +142,19 @@ func TestAddChangelogs(t *testing.T) {
 				{ID: "1", Tasks: 4, SourceTopics: []Topic{{"y", 4}, {"z", 4}}}},
 			changelogs:   changelogsOf(4, "a"),
 			want:         map[string]string{"a": "1?"},
-			wantWarnings: []string{"1 changelog topics fit several subtopologies and count for the one with most stores: app-a-changelog"},
+			wantWarnings: []string{"1 changelog topics may belong to several subtopologies and count for the one with the most stores: app-a-changelog"},
 		},
 		"else to the first": {
 			subtopologies: []Subtopology{{ID: "2", Tasks: 4}, {ID: "10", Tasks: 4}},
 			changelogs:    changelogsOf(4, "a"),
 			want:          map[string]string{"a": "2?"},
-			wantWarnings:  []string{"1 changelog topics fit several subtopologies and count for the one with most stores: app-a-changelog"},
+			wantWarnings:  []string{"1 changelog topics may belong to several subtopologies and count for the one with the most stores: app-a-changelog"},
 		},
 		"one that fits none is left over": {
 			subtopologies: []Subtopology{{ID: "0", Tasks: 4}},
 			changelogs:    changelogsOf(3, "a", "b", "c", "d", "e", "f", "g"),
 			want:          map[string]string{},
-			wantWarnings: []string{"7 changelog topics fit no subtopology, are taken as left over and do not count: " +
+			wantWarnings: []string{"7 changelog topics belong to no subtopology and are ignored as left over: " +
 				"app-a-changelog, app-b-changelog, app-c-changelog, app-d-changelog, app-e-changelog and 2 more"},
 		},
 	}
@@ -167,7 +167,7 @@ func TestAddChangelogs(t *testing.T) {
 				for _, changelog := range s.Changelogs {
 					got[changelog.Store] = s.ID + map[bool]string{true: "?"}[changelog.Assumed]
 					if !s.Stateful {
-						t.Errorf("subtopology %s has a store and is not Stateful", s.ID)
+						t.Errorf("subtopology %s has a store but is not Stateful", s.ID)
 					}
 				}
 			}
@@ -181,7 +181,7 @@ func TestAddChangelogs(t *testing.T) {
 	}
 }
 
-func TestAddChangelogsGivesEachToOneSubtopologyAtMost(t *testing.T) {
+func TestAddChangelogsAssignsEachToAtMostOneSubtopology(t *testing.T) {
 	for seed := range int64(50) {
 		r := rand.New(rand.NewSource(seed))
 		g := Group{ApplicationID: "app"}
@@ -205,7 +205,7 @@ func TestAddChangelogsGivesEachToOneSubtopologyAtMost(t *testing.T) {
 		for _, c := range changelogs {
 			fits := slices.ContainsFunc(g.Subtopologies, func(s Subtopology) bool { return s.Tasks == c.Partitions })
 			if fits != owned[c.Topic] {
-				t.Errorf("seed %d: changelog %+v fits: %v, is owned: %v", seed, c, fits, owned[c.Topic])
+				t.Errorf("seed %d: changelog %+v has a candidate: %v, has an owner: %v", seed, c, fits, owned[c.Topic])
 			}
 		}
 	}
@@ -222,9 +222,9 @@ func TestAddPartitions(t *testing.T) {
 		{ID: "0", Tasks: 6, SourceTopics: []Topic{{"a", 4}, {"b", 6}, {"secret", 0}}, SinkTopics: []Topic{{"sink", 7}}},
 		{ID: "1", Tasks: 5, SourceTopics: []Topic{{"declared", 3}},
 			Changelogs: []Changelog{{Topic: "c1", Partitions: 9}, {Topic: "c2", Partitions: 5}, {Topic: "c3", Partitions: 1}}},
-	}, Warnings: []string{"1 source topics are not to be seen (missing, or the right to describe them is): secret"}}
+	}, Warnings: []string{"1 source topics are missing, or the permission to describe them is: secret"}}
 	if diff := cmp.Diff(want, g); diff != "" {
-		t.Errorf("filled in wrongly (-want +got):\n%s", diff)
+		t.Errorf("subtopologies (-want +got):\n%s", diff)
 	}
 }
 
@@ -234,10 +234,10 @@ func TestCompareTasks(t *testing.T) {
 		got := slices.Clone(want)
 		rand.New(rand.NewSource(seed)).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 		if slices.SortFunc(got, CompareTasks); !slices.Equal(got, want) {
-			t.Errorf("seed %d: %v should be %v", seed, got, want)
+			t.Errorf("seed %d: the order is %v, want %v", seed, got, want)
 		}
 	}
 	if got := (Task{"nt__1", 2}).String(); got != "nt__1_2" {
-		t.Errorf("a task's text is %q", got)
+		t.Errorf("the text of a task is %q", got)
 	}
 }

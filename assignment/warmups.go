@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// splitWarmUps tells warm-ups from standbys in a classic group, where they look the same. Without a follow-up rebalance
-// there are no warm-ups. With one, a stateful task has num.standby.replicas standbys, or as many as there are other
-// processes, and each copy beyond that is a warm-up or one side of a hand-over (HighAvailabilityTaskAssignor,
-// StreamsPartitionAssignor). How many that are shows in the task that has fewest copies. Of a task's copies the warm-up
-// is the one furthest behind, as that is why it has to warm up.
+// splitWarmUps separates warm-ups from standbys in a classic group, where both have the same form. There are warm-ups only before a
+// follow-up rebalance. Then a stateful task has num.standby.replicas standbys, or one in each other process if there are fewer, and each
+// further copy is a warm-up or one side of a hand-over (HighAvailabilityTaskAssignor, StreamsPartitionAssignor). The task with the fewest
+// copies shows the number of standbys. The warm-up of a task is the copy furthest behind: that is why it warms up.
 func splitWarmUps(g *Group, members []classicMember) {
-	copies := map[Task][]int{} // The processes, by index, that have a copy.
+	copies := map[Task][]int{} // Indexes of the processes with a copy.
 	for i, p := range g.Processes {
 		for _, t := range p.Tasks.Standby {
 			copies[t] = append(copies[t], i)
@@ -37,13 +36,12 @@ func splitWarmUps(g *Group, members []classicMember) {
 	}
 }
 
-// standbysOf gives the number of standbys that each stateful task has: the most that a task has, or the fewest while
-// warm-ups are among them.
+// standbysOf returns the number of standbys of each stateful task: the most copies of a task, or the fewest while there are warm-ups.
 func standbysOf(g *Group, copies map[Task][]int) int32 {
 	if len(copies) == 0 {
 		return 0
 	}
-	fewest, most := len(g.Processes), 0
+	fewest := len(g.Processes)
 	for _, p := range g.Processes {
 		for _, t := range p.Tasks.Active {
 			if isStateful(g, t) {
@@ -51,6 +49,7 @@ func standbysOf(g *Group, copies map[Task][]int) int32 {
 			}
 		}
 	}
+	most := 0
 	for _, holders := range copies {
 		most = max(most, len(holders))
 	}
@@ -60,27 +59,28 @@ func standbysOf(g *Group, copies map[Task][]int) int32 {
 	return int32(min(fewest, most))
 }
 
-// isStateful says whether a task's subtopology is known to have state.
+// isStateful returns whether the subtopology of a task is known to have state.
 func isStateful(g *Group, t Task) bool {
 	return slices.ContainsFunc(g.Subtopologies, func(s Subtopology) bool { return s.ID == t.Subtopology && s.Stateful })
 }
 
-// copyOf names a copy of a task.
+// copyOf identifies a copy of a task.
 type copyOf struct {
 	process string
 	task    Task
 }
 
-// positionsOf gives how far each copy of a task was when its process last joined; 0 for one that was not there.
+// positionsOf returns the position of each copy at the last join of its process, 0 for a new copy.
 func positionsOf(members []classicMember) map[copyOf]int64 {
 	positions := map[copyOf]int64{}
 	for _, m := range members {
-		for _, o := range m.subscription.Tasks {
-			at, sum := copyOf{m.subscription.ProcessID, o.Task}, o.Sum
-			if sum == latestOffset {
-				sum = math.MaxInt64 // It was active there.
+		for _, offset := range m.subscription.Tasks {
+			position := offset.Sum
+			if position == latestOffset {
+				position = math.MaxInt64 // The process had the active task.
 			}
-			positions[at] = max(positions[at], sum)
+			key := copyOf{m.subscription.ProcessID, offset.Task}
+			positions[key] = max(positions[key], position)
 		}
 	}
 	return positions
@@ -88,7 +88,8 @@ func positionsOf(members []classicMember) map[copyOf]int64 {
 
 // toWarmUp moves a task from the standbys to the warm-ups.
 func (t *Tasks) toWarmUp(task Task) {
-	if t.Standby = slices.DeleteFunc(t.Standby, func(s Task) bool { return s == task }); len(t.Standby) == 0 {
+	t.Standby = slices.DeleteFunc(t.Standby, func(s Task) bool { return s == task })
+	if len(t.Standby) == 0 {
 		t.Standby = nil
 	}
 	t.WarmUp = sortTasks(append(t.WarmUp, task))

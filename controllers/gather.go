@@ -175,7 +175,7 @@ func (r *StreamAppReconciler) groupOf(app *v1alpha1.StreamApp) decision.GroupSou
 		return decision.GroupSource{Ref: ref, Unavailable: unavailable}
 	}
 	r.Groups.Track(key, ref)
-	return decision.GroupSource{Ref: ref, Latest: r.Groups.Latest(ref)}
+	return decision.GroupSource{Ref: ref, Latest: r.Groups.Latest(key)}
 }
 
 // reportsOf returns the latest reports of the pods with an agent and has the agents polled; nil if there are none.
@@ -190,7 +190,7 @@ func (r *StreamAppReconciler) reportsOf(app *v1alpha1.StreamApp, agents []decisi
 	}
 	var endpoints []reportclient.Endpoint
 	for _, a := range agents {
-		endpoints = append(endpoints, reportclient.Endpoint{Name: a.Pod, UID: a.UID, Since: a.Started, Address: a.Address})
+		endpoints = append(endpoints, reportclient.Endpoint{Name: a.Pod, UID: a.UID, Started: a.Started, Address: a.Address})
 	}
 	r.Reports.Track(key, endpoints)
 	return r.Reports.Latest(key)

@@ -13,40 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"streamweir.dev/streamweir/agent/report"
-	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers/decision"
 )
-
-// Groups observes Kafka groups. [assignment.Monitor] implements it.
-type Groups interface {
-	// Cluster returns a configured cluster by name.
-	Cluster(name string) (assignment.ClusterConfig, bool)
-	// Track starts to poll a group, and to send its changes under the key.
-	Track(key string, ref assignment.Ref)
-	// Forget ends the tracking of a key.
-	Forget(key string)
-	// Hurry polls a group more often for a while.
-	Hurry(ref assignment.Ref)
-	// Latest returns the latest observation of a group.
-	Latest(ref assignment.Ref) assignment.Observation
-	// Changes sends the keys whose group has changed.
-	Changes() <-chan string
-}
-
-// Reports observes the agents in the pods. [reportclient.Client] implements it.
-type Reports interface {
-	// Track starts to poll pods, and to send their changes under the key.
-	Track(key string, pods []reportclient.Endpoint)
-	// Forget ends the tracking of a key.
-	Forget(key string)
-	// Latest returns the latest reports of the pods of a key, by UID.
-	Latest(key string) map[string]report.PodReport
-	// Changes sends the keys whose pods have changed.
-	Changes() <-chan string
-}
 
 // StreamAppReconciler keeps the limits and the configuration of the pods of StreamApps as planned.
 type StreamAppReconciler struct {

@@ -171,9 +171,7 @@ func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Objec
 	}
 	apps := r.appsOfTarget(ctx, pod.Namespace, target)
 	for i := range apps {
-		if ref, unavailable := r.groupRef(&apps[i]); !unavailable.Found() {
-			r.Groups.Hurry(ref)
-		}
+		r.Groups.Hurry(client.ObjectKeyFromObject(&apps[i]).String())
 	}
 	return requestsFor(apps)
 }

@@ -232,11 +232,11 @@ func TestReportsThatLieOrCannotBeReadTakeNothingAway(t *testing.T) {
 		change      func(*report.Report)
 		wantMessage string
 	}{
-		"of another pod":             {func(r *report.Report) { r.PodUID = "elsewhere" }, "the report is that of another pod"},
-		"of a newer agent":           {func(r *report.Report) { r.Schema = 2 }, "the report is of a version that this operator does not know"},
+		"of another pod":             {func(r *report.Report) { r.PodUID = "elsewhere" }, "the report belongs to another pod"},
+		"of a newer agent":           {func(r *report.Report) { r.Schema = 2 }, "this operator does not support the version of the report"},
 		"larger than any report is":  {func(r *report.Report) { r.Clients[0].Topology = strings.Repeat("x", 300<<10) }, "the report is larger than 256 KiB"},
-		"without a version of it":    {func(r *report.Report) { r.Schema = 0 }, "the report is of a version that this operator does not know"},
-		"with a UID that is missing": {func(r *report.Report) { r.PodUID = "" }, "the report is that of another pod"},
+		"without a version of it":    {func(r *report.Report) { r.Schema = 0 }, "this operator does not support the version of the report"},
+		"with a UID that is missing": {func(r *report.Report) { r.PodUID = "" }, "the report belongs to another pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -51,13 +51,13 @@ func (g *fakeGroups) Forget(key string) {
 	g.passes++
 }
 
-func (g *fakeGroups) Hurry(assignment.Ref) {
+func (g *fakeGroups) Hurry(string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hurried++
 }
 
-func (g *fakeGroups) Latest(assignment.Ref) assignment.Observation {
+func (g *fakeGroups) Latest(string) assignment.Observation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.latest

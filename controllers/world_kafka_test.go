@@ -28,23 +28,23 @@ func TestWhileKafkaFailsTheLastPlanIsKept(t *testing.T) {
 		},
 		"slow": {
 			class: assignment.ClassTimeout, wantReason: v1alpha1.ReasonKafkaUnreachable,
-			wantMessage: "group prod/orders: the Kafka cluster does not answer in time; the last known plan is kept",
+			wantMessage: "group prod/orders: the Kafka cluster does not respond in time; the last known plan is kept",
 		},
 		"refusing": {
 			class: assignment.ClassUnauthorized, wantReason: v1alpha1.ReasonKafkaRefused,
-			wantMessage: "group prod/orders: the Kafka cluster refuses the operator's credentials or rights; the last known plan is kept",
+			wantMessage: "group prod/orders: the Kafka cluster rejects the operator's credentials or permissions; the last known plan is kept",
 		},
 		"without the group": {
 			class: assignment.ClassUnknownGroup, wantReason: v1alpha1.ReasonGroupNotFound,
-			wantMessage: "group prod/orders: the Kafka cluster has no such group; the last known plan is kept",
+			wantMessage: "group prod/orders: the group does not exist on the Kafka cluster; the last known plan is kept",
 		},
 		"with a group of other consumers": {
 			class: assignment.ClassNotStreamsGroup, wantReason: v1alpha1.ReasonNotAStreamsGroup,
-			wantMessage: "group prod/orders: the group is not that of a Kafka Streams application; the last known plan is kept",
+			wantMessage: "group prod/orders: the group does not belong to a Kafka Streams application; the last known plan is kept",
 		},
 		"with members that cannot be read": {
 			class: assignment.ClassMalformed, wantReason: v1alpha1.ReasonUndecodable,
-			wantMessage: "group prod/orders: what the group's members say cannot be read; the last known plan is kept",
+			wantMessage: "group prod/orders: group member metadata cannot be decoded; the last known plan is kept",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestWithoutAnAssignmentThePlanIsABeginning(t *testing.T) {
 	w.startOperator()
 	w.createApp()
 	w.Expect(w.condition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionFalse, v1alpha1.ReasonGroupNotFound)).To(
-		gomega.HavePrefix("group prod/orders: the Kafka cluster has no such group"))
+		gomega.HavePrefix("group prod/orders: the group does not exist on the Kafka cluster"))
 	w.condition(v1alpha1.ConditionCascadeSafe, metav1.ConditionUnknown, v1alpha1.ReasonAssignmentUnknown)
 	injection := w.injection()
 	w.Expect(injection.Spec.Memory.Limit).To(gomega.BeNil(), "nobody knows yet what would be needed")

@@ -13,11 +13,10 @@ import (
 // maxAmount bounds the values of properties: 1 PiB. The agent rejects larger ones.
 const maxAmount = 1 << 50
 
-// errUnknown is the error of a property that this version does not define.
+// errUnknown is the error of a property outside of this version.
 var errUnknown = errors.New("unknown property")
 
-// Parse reads the files of a plan. Like the agent, it ignores unknown properties, which a newer version may have added. The revision is not
-// part of the plan and is not checked.
+// Parse reads the files of a plan. Like the agent, it ignores unknown properties of newer versions. It does not check the revision.
 func Parse(files map[string]string) (Plan, error) {
 	text, ok := files[PropertiesKey]
 	if !ok {

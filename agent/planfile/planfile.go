@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package planfile defines the files of a plan: the operator writes them into a ConfigMap, pods mount them, the JVM reads its options from
-// one of them and the agent reads the others.
+// Package planfile defines the files of a plan. The operator writes them into a ConfigMap for the pods to mount. The JVM reads its options
+// from one of them, and the agent reads the others.
 package planfile
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Keys of the plan ConfigMap, which are the names of the mounted files.
+// Keys of the plan ConfigMap, equal to the names of the mounted files.
 const (
 	// OptionsKey holds the JVM options, one per line.
 	OptionsKey = "jvm.options"
@@ -26,27 +26,27 @@ const (
 
 // Plan is the content of a plan. All amounts are bytes. A zero amount is not written.
 type Plan struct {
-	// Limit is the memory limit of the container, and Heap the maximum heap, that the plan was made for.
+	// Limit and Heap are the memory limit of the container and the maximum heap assumed by the plan.
 	Limit int64
 	Heap  int64
 	// Options are the JVM options.
 	Options []string
-	// RocksDB holds the bounds that all stores of a process share. It is zero in a plan without bounds.
+	// RocksDB holds the common bounds of all stores. It is zero in a plan without bounds.
 	RocksDB RocksDB
 	// Streams are configs of Kafka Streams and its clients.
 	Streams []Config
 }
 
-// RocksDB holds the bounds that all stores of a process share.
+// RocksDB holds the common bounds of all stores of a process.
 type RocksDB struct {
 	// Cache is the capacity of the shared block cache.
 	Cache int64
-	// WriteBufferManager is the limit of all memtables, which are charged to the cache.
+	// WriteBufferManager is the limit of all memtables. They are charged to the cache.
 	WriteBufferManager int64
 	// ArenaBlock and WriteBuffer are the arena_block_size and write_buffer_size of each store. Zero keeps RocksDB's default.
 	ArenaBlock  int64
 	WriteBuffer int64
-	// ReplaceCaches replaces the block caches that the application's own RocksDBConfigSetter creates.
+	// ReplaceCaches replaces the block caches of the application's own RocksDBConfigSetter.
 	ReplaceCaches bool
 }
 
@@ -63,7 +63,7 @@ const (
 	replaceCachesKey = "rocksdb.replace.caches"
 )
 
-// amounts are the properties that are amounts in bytes, in the order of the file.
+// amounts are the amounts in bytes, in the order of the properties file.
 var amounts = []struct {
 	key string
 	at  func(*Plan) *int64
@@ -105,7 +105,7 @@ func (p Plan) properties() string {
 	return text.String()
 }
 
-// WithRevision returns a copy of the files in which the revision matches their content.
+// WithRevision returns a copy of the files with the revision of their content.
 func WithRevision(files map[string]string) map[string]string {
 	revised := maps.Clone(files)
 	revised[RevisionKey] = Revision(files)

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Changed returns whether more than figures, which change all the time, differs between two reports. Each may be nil.
+// Changed returns whether a report differs significantly from the one before it: in more than figures, which vary all the time. Each may
+// be nil. A missing report is not a change.
 func Changed(before, now *Report) bool {
 	if before == now || now == nil {
 		return false
@@ -16,17 +17,28 @@ func Changed(before, now *Report) bool {
 	return before == nil || !reflect.DeepEqual(before.withoutFigures(), now.withoutFigures())
 }
 
-// withoutFigures gives a report without what is measured. What the kernel has killed stays.
+// withoutFigures returns a report without measurements. The number of OOM kills stays.
 func (r *Report) withoutFigures() Report {
-	w := *r
-	w.RocksDB.CacheUsage, w.RocksDB.CachePinned, w.RocksDB.Opened, w.RocksDB.Closed = 0, 0, 0, 0
-	w.Clients = slices.Clone(r.Clients)
-	for i := range w.Clients {
-		w.Clients[i].Records, w.Clients[i].StateDir.Bytes, w.Clients[i].Brokers = Records{}, 0, 0
+	stripped := *r
+	rocksDB := &stripped.RocksDB
+	zero(&rocksDB.CacheUsage, &rocksDB.CachePinned, &rocksDB.Opened, &rocksDB.Closed)
+	stripped.Clients = slices.Clone(r.Clients)
+	for i := range stripped.Clients {
+		client := &stripped.Clients[i]
+		client.Records = Records{}
+		zero(&client.StateDir.Bytes)
+		zero(&client.Brokers)
 	}
-	j := &w.JVM
-	j.HeapUsed, j.HeapLive, j.Metaspace, j.CodeCache, j.Direct, j.Threads, j.ThreadsPeak = 0, 0, 0, 0, 0, 0, 0
-	c := &w.Cgroup
-	c.Usage, c.Anon, c.File, c.Kernel, c.Peak = 0, 0, 0, 0, 0
-	return w
+	jvm := &stripped.JVM
+	zero(&jvm.HeapUsed, &jvm.HeapLive, &jvm.Metaspace, &jvm.CodeCache, &jvm.Direct)
+	zero(&jvm.Threads, &jvm.ThreadsPeak)
+	cgroup := &stripped.Cgroup
+	zero(&cgroup.Usage, &cgroup.Anon, &cgroup.File, &cgroup.Kernel, &cgroup.Peak)
+	return stripped
+}
+
+func zero[T int | int64](figures ...*T) {
+	for _, figure := range figures {
+		*figure = 0
+	}
 }

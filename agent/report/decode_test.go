@@ -27,7 +27,7 @@ import (
 
 const podUID = "7d9b2c2e-52a1-4c63-9ef1-6f2f6e3a8d10"
 
-// decoded changes a good report and gives what is read of it.
+// decoded applies a change to a valid report, encodes it and decodes it.
 func decoded(t *testing.T, change func(*report.Report)) *report.Report {
 	t.Helper()
 	r := reporttest.New(podUID, 1, 2, 1)
@@ -39,7 +39,7 @@ func decoded(t *testing.T, change func(*report.Report)) *report.Report {
 	return got
 }
 
-func TestDecodeReportReadsWhatTheAgentWrites(t *testing.T) {
+func TestDecodeReturnsTheEncodedReport(t *testing.T) {
 	want := reporttest.New(podUID, 1_796_000_000_001, 5, 3)
 	got, err := report.Decode(reporttest.Encode(t, want), podUID)
 	if err != nil {
@@ -50,43 +50,43 @@ func TestDecodeReportReadsWhatTheAgentWrites(t *testing.T) {
 	}
 }
 
-func TestDecodeReportRefuses(t *testing.T) {
+func TestDecodeRejects(t *testing.T) {
 	good := string(reporttest.Encode(t, reporttest.New(podUID, 1, 2, 1)))
 	cases := map[string]struct {
 		data string
 		want report.Fault
 	}{
-		"nothing":                               {``, report.Malformed},
-		"no object":                             {`[1]`, report.SchemaUnknown},
-		"a page":                                {`<html>Not here</html>`, report.Malformed},
-		"half a report":                         {good[:len(good)/2], report.Malformed},
-		"a report and more":                     {good + `{}`, report.Malformed},
-		"no schema":                             {`{"podUID":"` + podUID + `"}`, report.SchemaUnknown},
-		"another schema":                        {strings.Replace(good, `"schema":1`, `"schema":2`, 1), report.SchemaUnknown},
-		"another schema with another type":      {`{"schema":2,"clients":"none"}`, report.SchemaUnknown},
-		"a text where an amount belongs":        {strings.Replace(good, `"seq":1`, `"seq":"one"`, 1), report.Malformed},
-		"an amount beyond 64 bits":              {strings.Replace(good, `"seq":1`, `"seq":99999999999999999999`, 1), report.Malformed},
-		"an amount with a fraction":             {strings.Replace(good, `"seq":1`, `"seq":1.5`, 1), report.Malformed},
-		"another pod's UID":                     {strings.Replace(good, podUID, "other", 1), report.WrongPod},
-		"no UID":                                {strings.Replace(good, podUID, "", 1), report.WrongPod},
-		"one byte more than may be":             {good + strings.Repeat(" ", report.MaxBytes+1-len(good)), report.TooLarge},
-		"lists in lists without an end in them": {strings.Repeat("[", report.MaxBytes), report.Malformed},
+		"no data":                          {``, report.Malformed},
+		"an array":                         {`[1]`, report.SchemaUnknown},
+		"a page":                           {`<html>Not here</html>`, report.Malformed},
+		"half a report":                    {good[:len(good)/2], report.Malformed},
+		"a report and more":                {good + `{}`, report.Malformed},
+		"no schema":                        {`{"podUID":"` + podUID + `"}`, report.SchemaUnknown},
+		"another schema":                   {strings.Replace(good, `"schema":1`, `"schema":2`, 1), report.SchemaUnknown},
+		"another schema with another type": {`{"schema":2,"clients":"none"}`, report.SchemaUnknown},
+		"a text instead of an amount":      {strings.Replace(good, `"seq":1`, `"seq":"one"`, 1), report.Malformed},
+		"an amount beyond 64 bits":         {strings.Replace(good, `"seq":1`, `"seq":99999999999999999999`, 1), report.Malformed},
+		"an amount with a fraction":        {strings.Replace(good, `"seq":1`, `"seq":1.5`, 1), report.Malformed},
+		"another pod's UID":                {strings.Replace(good, podUID, "other", 1), report.WrongPod},
+		"no UID":                           {strings.Replace(good, podUID, "", 1), report.WrongPod},
+		"one byte too many":                {good + strings.Repeat(" ", report.MaxBytes+1-len(good)), report.TooLarge},
+		"deeply nested arrays":             {strings.Repeat("[", report.MaxBytes), report.Malformed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := report.Decode([]byte(c.data), podUID)
 			e, ok := errors.AsType[*report.Error](err)
 			if !ok || e.Fault != c.want || got != nil {
-				t.Errorf("the report is %v, the error %v; should be of kind %s", got, err, c.want)
+				t.Errorf("the report is %v and the error %v, want fault %s", got, err, c.want)
 			}
 		})
 	}
 	if _, err := report.Decode([]byte(good+strings.Repeat(" ", report.MaxBytes-len(good))), podUID); err != nil {
-		t.Errorf("a report of just the size that may be gave %v", err)
+		t.Errorf("a report of the maximum size returned the error %v", err)
 	}
 }
 
-func TestDecodeReportBringsAmountsIntoBounds(t *testing.T) {
+func TestDecodeClampsAmounts(t *testing.T) {
 	got := decoded(t, func(r *report.Report) {
 		r.Seq, r.Started = -5, math.MinInt64
 		r.RocksDB = report.RocksDB{CacheCapacity: -1, CacheUsage: math.MaxInt64, Opened: math.MinInt64,
@@ -97,7 +97,7 @@ func TestDecodeReportBringsAmountsIntoBounds(t *testing.T) {
 		r.Clients[0].Brokers, r.Clients[0].Records.LargestSize, r.Clients[0].StateDir.Bytes = -1, math.MaxInt64, -1
 	})
 	if got.Seq != 0 || got.Started != 0 || got.JVM.Version != 0 || got.JVM.ThreadsPeak != 0 || got.Clients[0].StateDir.Bytes != 0 {
-		t.Errorf("what is below zero should be zero, is %+v", got)
+		t.Errorf("negative amounts were not set to zero: %+v", got)
 	}
 	if diff := cmp.Diff(report.Cgroup{Usage: 1 << 50}, got.Cgroup); diff != "" {
 		t.Errorf("cgroup (-want +got):\n%s", diff)
@@ -109,12 +109,12 @@ func TestDecodeReportBringsAmountsIntoBounds(t *testing.T) {
 	checkBounds(t, got)
 }
 
-func TestDecodeReportTakesTheSafeWordForAnUnknownOne(t *testing.T) {
+func TestDecodeReplacesUnknownWords(t *testing.T) {
 	got := decoded(t, func(r *report.Report) {
 		r.Bounded, r.Plan.Source = "Certainly", "Somewhere"
 		r.Clients[0].Settings[0].By = "Nobody"
 		r.Clients[0].Threads[0].Tasks[0].Role = "Idle"
-		r.Clients[0].Threads[0].Tasks[2].Role = "standby" // Words have one spelling.
+		r.Clients[0].Threads[0].Tasks[2].Role = "standby" // Words are case-sensitive.
 	})
 	if got.Bounded != report.BoundedOff || got.Plan.Source != report.PlanBootstrap || got.Clients[0].Settings[0].By != report.SetByApp {
 		t.Errorf("bounded is %s, the plan from %s, the setting by %s", got.Bounded, got.Plan.Source, got.Clients[0].Settings[0].By)
@@ -126,7 +126,7 @@ func TestDecodeReportTakesTheSafeWordForAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestDecodeReportDropsTasksThatAreNoneAndThoseNamedTwice(t *testing.T) {
+func TestDecodeRemovesMalformedAndDuplicateTasks(t *testing.T) {
 	task := func(id string, role report.TaskRole) report.Task {
 		return report.Task{ID: id, Role: role}
 	}
@@ -149,12 +149,12 @@ func TestDecodeReportDropsTasksThatAreNoneAndThoseNamedTwice(t *testing.T) {
 	if diff := cmp.Diff(want, got.Clients[0].Threads); diff != "" {
 		t.Errorf("threads (-want +got):\n%s", diff)
 	}
-	if got.Findings[0].Reason != report.ReasonTaskMalformed || !strings.HasPrefix(got.Findings[0].Message, "12 of the tasks") {
-		t.Errorf("the first finding is %+v, should count the tasks", got.Findings[0])
+	if got.Findings[0].Reason != report.ReasonTaskMalformed || !strings.HasPrefix(got.Findings[0].Message, "12 tasks") {
+		t.Errorf("the first finding is %+v, should have the number of tasks", got.Findings[0])
 	}
 }
 
-func TestDecodeReportLetsOnlyKnownSettingsAndFlagsPass(t *testing.T) {
+func TestDecodeAppliesTheAllowLists(t *testing.T) {
 	setting := func(name string) report.Setting {
 		return report.Setting{Name: name, Value: "v\u202e\u0007", By: report.SetByApp}
 	}
@@ -182,24 +182,25 @@ func TestDecodeReportLetsOnlyKnownSettingsAndFlagsPass(t *testing.T) {
 	}
 }
 
-// The agent is the other half of the agreement.
-func TestReportedSettingsAreThoseThatTheAgentTells(t *testing.T) {
+// TestSettingsMatchTheAgent compares the allow-list with that of the agent's source.
+func TestSettingsMatchTheAgent(t *testing.T) {
 	source, err := os.ReadFile("../src/main/java/dev/streamweir/agent/report/Settings.java")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, prefixes := map[string]bool{}, map[string]bool{}
+	reported := map[string]bool{}
+	prefixes := map[string]bool{}
 	for _, literal := range regexp.MustCompile(`"([a-z0-9. ]+)"`).FindAllSubmatch(source, -1) {
 		for word := range strings.FieldsSeq(string(literal[1])) {
 			switch {
 			case strings.HasSuffix(word, "."):
 				prefixes[word] = true
-			case strings.Contains(word, ".") && !strings.HasPrefix(word, "streamweir."): // The agent's own notes are not told.
-				told[word] = true
+			case strings.Contains(word, ".") && !strings.HasPrefix(word, "streamweir."): // Internal settings of the agent are not reported.
+				reported[word] = true
 			}
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(told)), report.Settings); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(reported)), report.Settings); diff != "" {
 		t.Errorf("(-agent +operator):\n%s", diff)
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(prefixes)), slices.Sorted(slices.Values(report.SettingPrefixes))); diff != "" {
@@ -207,7 +208,7 @@ func TestReportedSettingsAreThoseThatTheAgentTells(t *testing.T) {
 	}
 }
 
-func TestDecodeReportCutsListsAndTexts(t *testing.T) {
+func TestDecodeCutsLists(t *testing.T) {
 	cases := map[string]struct {
 		change func(*report.Report)
 		length func(*report.Report) int
@@ -247,9 +248,9 @@ func TestDecodeReportCutsListsAndTexts(t *testing.T) {
 					r.Clients[0].GlobalStores = append(r.Clients[0].GlobalStores, report.Store{Name: fmt.Sprint(i)})
 				}
 			},
-			func(r *report.Report) int { return len(r.Clients[0].GlobalStores) }, 10_000 - 9, // Three tasks of three stores are before them.
+			func(r *report.Report) int { return len(r.Clients[0].GlobalStores) }, 10_000 - 9, // Three tasks with three stores each precede them.
 		},
-		"subtopologies that are larger together than any": {
+		"tasks of all subtopologies": {
 			func(r *report.Report) {
 				for i := range 20 {
 					task := report.Task{ID: fmt.Sprintf("%d_99999", i+1)}
@@ -278,17 +279,17 @@ func TestDecodeReportCutsListsAndTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := c.length(got); n != c.want {
-				t.Errorf("there are %d, should be %d", n, c.want)
+				t.Errorf("%d remain, want %d", n, c.want)
 			}
 			if got.Findings[0].Reason != report.ReasonCut {
-				t.Errorf("the first finding is %+v, should say that something was cut", got.Findings[0])
+				t.Errorf("the first finding is %+v, want reason ReportCut", got.Findings[0])
 			}
 			checkBounds(t, got)
 		})
 	}
 }
 
-func TestDecodeReportCutsTextsBetweenCharacters(t *testing.T) {
+func TestDecodeCutsTextsBetweenCharacters(t *testing.T) {
 	got := decoded(t, func(r *report.Report) {
 		r.Findings[0].Message = strings.Repeat("ä", 600) + "\x1b[31m"
 		r.Clients[0].ClientID = "a\nb\x00c\u200b"
@@ -305,7 +306,7 @@ func TestDecodeReportCutsTextsBetweenCharacters(t *testing.T) {
 	}
 }
 
-// compact writes a report without what is empty, as a liar who wants to say much would.
+// compact encodes a report without empty fields, so that more fits into it.
 func compact(t testing.TB, r *report.Report) []byte {
 	t.Helper()
 	var tree any
@@ -337,7 +338,7 @@ func withoutEmpty(tree any) any {
 	return tree
 }
 
-// checkBounds walks through a report: no amount is out of bounds, and every text is fit to be shown.
+// checkBounds checks that all amounts of a report are within bounds and all texts are printable.
 func checkBounds(t *testing.T, r *report.Report) {
 	t.Helper()
 	var walk func(path string, v reflect.Value)
@@ -355,7 +356,7 @@ func checkBounds(t *testing.T, r *report.Report) {
 				walk(path, v.Index(i))
 			}
 		case reflect.Int, reflect.Int64:
-			if v.Int() < 0 || v.Int() > 1<<50 && path != ".Seq" {
+			if v.Int() < 0 || (v.Int() > 1<<50 && path != ".Seq") {
 				t.Errorf("%s is %d", path, v.Int())
 			}
 		case reflect.String:
@@ -365,13 +366,13 @@ func checkBounds(t *testing.T, r *report.Report) {
 				t.Errorf("%s is %q", path, s)
 			}
 		default:
-			t.Errorf("%s is a %s, which is not checked", path, v.Kind())
+			t.Errorf("%s has the unchecked kind %s", path, v.Kind())
 		}
 	}
 	walk("", reflect.ValueOf(*r))
 }
 
-func FuzzDecodeReport(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	f.Add(reporttest.Encode(f, reporttest.New(podUID, 1, 2, 1)))
 	f.Add([]byte(`{"schema":1,"podUID":"` + podUID + `","seq":-1,"clients":[{"threads":[{"tasks":[{"id":"0_99999"},{"id":"0_1"},{"id":"0_1"}]}]}]}`))
 	f.Add([]byte(`{"schema":1,"podUID":"` + podUID + `","findings":[{"reason":"ReportCut"},{"reason":"x\u0000"},{"reason":"ReportCut"}]}`))
@@ -389,19 +390,19 @@ func FuzzDecodeReport(f *testing.F) {
 			t.Fatal(err)
 		}
 		if again.Len() > report.MaxBytes {
-			return // Empty fields and escapes make it longer.
+			return // Empty fields and escapes made it too long.
 		}
 		reread, err := report.Decode(again.Bytes(), podUID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a, b := reporttest.Encode(t, got), reporttest.Encode(t, reread); !bytes.Equal(a, b) {
-			t.Errorf("decoding again changes it:\n%s", cmp.Diff(got, reread))
+			t.Errorf("decoding the decoded report changes it:\n%s", cmp.Diff(got, reread))
 		}
 	})
 }
 
-func BenchmarkDecodeReport(b *testing.B) {
+func BenchmarkDecode(b *testing.B) {
 	data := reporttest.Encode(b, reporttest.New(podUID, 1, 150, 50))
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()

@@ -5,45 +5,45 @@ package report
 
 import "fmt"
 
-// Fault is what kept a pod's report from being read, in a word that is fit for a status.
+// Fault is the kind of an [Error], in a word for a status.
 type Fault string
 
 const (
-	// Unreachable: the pod could not be connected to, did not answer in time, or the connection broke.
+	// Unreachable: connecting failed, the response did not come in time, or the connection broke.
 	Unreachable Fault = "Unreachable"
-	// Refused: it answered with another HTTP status than 200, or than 204 where that may be; redirects are not followed.
+	// Refused: the HTTP status was neither 200 nor an expected 204. Redirects are not followed.
 	Refused Fault = "Refused"
-	// WrongPod: the report carries the UID of another pod, or none.
+	// WrongPod: the report has no UID or that of another pod.
 	WrongPod Fault = "WrongPod"
 	// TooLarge: the report is larger than [MaxBytes].
 	TooLarge Fault = "TooLarge"
-	// SchemaUnknown: the report is of another version than [Schema].
+	// SchemaUnknown: the report has a version other than [Schema].
 	SchemaUnknown Fault = "SchemaUnknown"
-	// Malformed: the answer is no report.
+	// Malformed: the response is not a report.
 	Malformed Fault = "Malformed"
 )
 
-// faultTexts say each fault as a sentence.
-var faultTexts = map[Fault]string{
+// messages describe the faults.
+var messages = map[Fault]string{
 	Unreachable:   "the agent in the pod cannot be reached",
-	Refused:       "the pod answers, but not with a report",
-	WrongPod:      "the report is that of another pod",
+	Refused:       "the response of the pod is not a report",
+	WrongPod:      "the report belongs to another pod",
 	TooLarge:      "the report is larger than 256 KiB",
-	SchemaUnknown: "the report is of a version that this operator does not know",
-	Malformed:     "the report cannot be read",
+	SchemaUnknown: "this operator does not support the version of the report",
+	Malformed:     "the report cannot be decoded",
 }
 
-// Error is why there is no report.
+// Error is the cause of a missing report.
 type Error struct {
-	// Fault is the kind.
+	// Fault is the kind of the error.
 	Fault Fault
-	// Status is the HTTP status of Refused, else 0.
+	// Status is the HTTP status if Fault is Refused, and 0 otherwise.
 	Status int
-	// Err is the cause.
+	// Err is the underlying error, if there is one.
 	Err error
 }
 
-// Error says what is wrong, with the cause.
+// Error returns the message with the underlying error.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message()
@@ -51,21 +51,21 @@ func (e *Error) Error() string {
 	return e.Message() + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Message is one sentence for a status. It has no text from the network.
+// Message returns one sentence for a status. It contains no text from the network.
 func (e *Error) Message() string {
 	if e.Status != 0 {
-		return fmt.Sprintf("%s (HTTP status %d)", faultTexts[e.Fault], e.Status)
+		return fmt.Sprintf("%s (HTTP status %d)", messages[e.Fault], e.Status)
 	}
-	return faultTexts[e.Fault]
+	return messages[e.Fault]
 }
 
-// SameAs returns whether two errors, each of which may be nil, look the same in a status.
-func (e *Error) SameAs(o *Error) bool {
-	if e == nil || o == nil {
-		return e == o
+// SameAs returns whether two errors look the same in a status. Each may be nil.
+func (e *Error) SameAs(other *Error) bool {
+	if e == nil || other == nil {
+		return e == other
 	}
-	return e.Fault == o.Fault && e.Status == o.Status
+	return e.Fault == other.Fault && e.Status == other.Status
 }

@@ -4,134 +4,134 @@
 // Package report defines the report that the agent in a pod's JVM serves, and decodes it.
 package report
 
-// Schema is the version of the report that this package reads. The agent names it in the path, /v1/report. A field may be added
-// within a version; a field never changes its meaning or its unit.
+// Schema is the version of the report. The path of the report, /v1/report, contains it. A version may gain fields; the meaning and the unit
+// of a field never change.
 const Schema = 1
 
-// Path is where the agent serves its report.
+// Path is the path of the report.
 const Path = "/v1/report"
 
-// Port is the port of the report unless the agent is configured with another one: no service that is likely to run in a pod listens there.
+// Port is the default port of the agent. Services in pods rarely listen on it.
 const Port = 7907
 
-// Report is what the agent in a pod's JVM says of its process: the one place where the schema is documented. All amounts are bytes, all
-// times milliseconds since 1970. An amount that the agent could not read is left out, and is 0 here. It holds no secrets: of the
-// application's settings only those of an allow-list are told.
+// Report describes the process of an agent. This type is the only documentation of the schema. All amounts are bytes and all times are
+// milliseconds since 1970. An amount is 0 if the agent could not read it. A report contains no secrets: application settings pass an
+// allow-list.
 //
-// GET /v1/report answers with the present report. GET /v1/report?after=SEQ&wait=25s answers as soon as the report's seq is not SEQ, and
-// with 204 and no body after the wait.
+// GET /v1/report returns the report at once. GET /v1/report?after=SEQ&wait=25s returns it as soon as its seq differs from SEQ; after the
+// wait the response is 204 without a body.
 type Report struct {
-	// Schema is Schema.
+	// Schema is the constant of the same name.
 	Schema int `json:"schema"`
 	// Agent is the agent's version.
 	Agent string `json:"agent"`
-	// Seq grows with each change that is told: of tasks, stores, clients, the plan, findings. Figures alone do not change it. It begins
-	// with the time of the start, so that two processes of a pod never share one.
+	// Seq grows with each change of tasks, stores, clients, plan or findings, but not with figures alone. It starts at the time of the process
+	// start, so that two processes of a pod never have the same value.
 	Seq int64 `json:"seq"`
-	// PodUID is the UID that the pod was given in STREAMWEIR_POD_UID; empty outside of a pod.
+	// PodUID is the value of STREAMWEIR_POD_UID, empty outside of a pod.
 	PodUID string `json:"podUID"`
-	// Started is when the process started.
+	// Started is the start time of the process.
 	Started int64 `json:"started"`
-	// Bounded says whether the shared cache is in force in this process. It is decided once, before the first store opens.
+	// Bounded is the state of the shared cache in this process. It is decided once, before the first store opens.
 	Bounded Boundedness `json:"bounded"`
-	// Plan is what the process has read of the plan.
+	// Plan is the state of the mounted plan in this process.
 	Plan Plan `json:"plan"`
-	// RocksDB is what all stores of the process share.
+	// RocksDB is the state of the resources that all stores of the process share.
 	RocksDB RocksDB `json:"rocksdb"`
-	// Clients are the KafkaStreams objects of the process that are not closed.
+	// Clients are the open KafkaStreams objects of the process.
 	Clients []Client `json:"clients"`
-	// JVM is the process's virtual machine.
+	// JVM is the state of the virtual machine.
 	JVM JVM `json:"jvm"`
-	// Cgroup is what the kernel accounts for the container.
+	// Cgroup is the memory accounting of the container.
 	Cgroup Cgroup `json:"cgroup"`
-	// Allocator is the C library's allocator, or the one that took its place.
+	// Allocator is the native memory allocator.
 	Allocator Allocator `json:"allocator"`
-	// Findings are what a person should know, at most 50, each once.
+	// Findings are problems for a person to look at: at most 50, without duplicates.
 	Findings []Finding `json:"findings"`
 }
 
-// Boundedness says whether RocksDB is bounded in a process.
+// Boundedness is the state of RocksDB's bounds in a process.
 type Boundedness string
 
 const (
 	// BoundedPending: no store has been opened yet.
 	BoundedPending Boundedness = "Pending"
-	// BoundedActive: every store that was opened shares the one cache, or has one of the application's own that is listed.
+	// BoundedActive: all open stores share one cache, except those with a listed cache of the application.
 	BoundedActive Boundedness = "Active"
-	// BoundedOff: the bounds could not be set, and stores are as Kafka Streams ships them. A finding says why.
+	// BoundedOff: setting the bounds failed, and stores have the defaults of Kafka Streams. A finding gives the reason.
 	BoundedOff Boundedness = "Off"
 )
 
-// Plan is the state of the plan in a process.
+// Plan is the state of the mounted plan in a process. Without a plan both revisions are empty.
 type Plan struct {
-	// OnDisk is the generation of the mounted plan as it is now; Active is the one that the process read last. Both are empty where
-	// there is no plan.
+	// OnDisk is the revision of the mounted plan.
 	OnDisk string `json:"onDisk"`
+	// Active is the revision of the plan that was loaded last.
 	Active string `json:"active"`
-	// Source is where the bounds came from: the plan, the plan clamped to the cgroup's limit, or the agent's own bootstrap bounds.
+	// Source is the origin of the bounds.
 	Source PlanSource `json:"source"`
 }
 
-// PlanSource is where a process took its bounds from.
+// PlanSource is the origin of the bounds of a process.
 type PlanSource string
 
 const (
-	// PlanMounted: from the mounted plan.
+	// PlanMounted: the mounted plan.
 	PlanMounted PlanSource = "Plan"
-	// PlanClamped: from the mounted plan, made smaller, since the process has less memory than it was made for.
+	// PlanClamped: the mounted plan, reduced because the process has less memory than the plan was made for.
 	PlanClamped PlanSource = "Clamped"
-	// PlanBootstrap: from the cgroup's limit and the heap, since there was no readable plan.
+	// PlanBootstrap: the cgroup's limit and the heap, in the absence of a readable plan.
 	PlanBootstrap PlanSource = "Bootstrap"
 )
 
-// RocksDB is what the RocksDB instances of a process share.
+// RocksDB is the state of the resources that all RocksDB instances of a process share.
 type RocksDB struct {
-	// CacheCapacity is the capacity of the shared block cache; CacheUsage and CachePinned are its present use. Usage is not known before
-	// Kafka Streams 3.0 (RocksJava 5.18).
+	// CacheCapacity is the capacity of the shared block cache.
 	CacheCapacity int64 `json:"cacheCapacity"`
-	CacheUsage    int64 `json:"cacheUsage,omitempty"`
-	CachePinned   int64 `json:"cachePinned,omitempty"`
-	// WriteBufferManager is the limit of all memtables, charged to the cache.
+	// CacheUsage and CachePinned are its present use. They are unknown before Kafka Streams 3.0 (RocksJava 5.18).
+	CacheUsage  int64 `json:"cacheUsage,omitempty"`
+	CachePinned int64 `json:"cachePinned,omitempty"`
+	// WriteBufferManager is the limit of all memtables, which are charged to the cache.
 	WriteBufferManager int64 `json:"writeBufferManager"`
-	// ArenaBlock and WriteBuffer are what the next store will be opened with.
+	// ArenaBlock and WriteBuffer are the sizes for the next store to open.
 	ArenaBlock  int64 `json:"arenaBlock"`
 	WriteBuffer int64 `json:"writeBuffer"`
-	// Opened and Closed count the RocksDB instances (segments included) since the start of the process.
+	// Opened and Closed count RocksDB instances, segments included, since the start of the process.
 	Opened int64 `json:"opened"`
 	Closed int64 `json:"closed"`
-	// OwnCaches are the caches that the application's own RocksDBConfigSetter has put in place of the shared one.
+	// OwnCaches are the block caches of the application's own RocksDBConfigSetter.
 	OwnCaches []Cache `json:"ownCaches"`
 }
 
 // Cache is a block cache of the application.
 type Cache struct {
-	// Capacity is the capacity that it was made with; 0: not known.
+	// Capacity is the initial capacity, 0 if unknown.
 	Capacity int64 `json:"capacity"`
-	// Stores is the number of RocksDB instances that use it now.
+	// Stores is the number of RocksDB instances that use the cache.
 	Stores int `json:"stores"`
 }
 
 // Client is one KafkaStreams object.
 type Client struct {
-	// ApplicationID is application.id; ClientID the client.id that its threads' names begin with.
+	// ApplicationID is application.id.
 	ApplicationID string `json:"applicationID"`
-	ClientID      string `json:"clientID"`
-	// Version is that of Kafka Streams.
+	// ClientID is client.id, the prefix of the names of its threads.
+	ClientID string `json:"clientID"`
+	// Version is the version of Kafka Streams.
 	Version string `json:"version"`
-	// State is that of KafkaStreams.State, for instance RUNNING.
+	// State is a value of KafkaStreams.State, such as RUNNING.
 	State string `json:"state"`
 	// Topology is the text of Topology#describe().
 	Topology string `json:"topology"`
-	// Settings are the application's settings that cost memory or say how it rebalances, as they are in force, prefixes included. What is
-	// not there is at its default.
+	// Settings are the effective settings that affect memory or rebalancing, prefixes included. All others have their defaults.
 	Settings []Setting `json:"settings"`
 	// Threads are its stream threads.
 	Threads []Thread `json:"threads"`
 	// GlobalStores are the stores of its global thread.
 	GlobalStores []Store `json:"globalStores"`
-	// Brokers is the number of brokers that it has connections to, 0 where not known.
+	// Brokers is the number of brokers with an open connection, 0 if unknown.
 	Brokers int `json:"brokers"`
-	// Records is what was measured of the records; 0 where nothing was.
+	// Records are the measured sizes of records.
 	Records Records `json:"records"`
 	// StateDir is its state directory.
 	StateDir StateDir `json:"stateDir"`
@@ -139,12 +139,14 @@ type Client struct {
 
 // Setting is one setting of an application.
 type Setting struct {
-	Name  string    `json:"name"`
-	Value string    `json:"value"`
-	By    SettingBy `json:"by"`
+	// Name includes the prefix of the client, if it has one.
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// By is the origin of the value.
+	By SettingBy `json:"by"`
 }
 
-// SettingBy says who set a setting.
+// SettingBy is the origin of a setting.
 type SettingBy string
 
 const (
@@ -154,20 +156,21 @@ const (
 	SetByPlan SettingBy = "Plan"
 )
 
-// Thread is a stream thread with what it was assigned.
+// Thread is a stream thread with its assigned tasks.
 type Thread struct {
-	// Name is the thread's, <client.id>-StreamThread-<n>.
-	Name  string `json:"name"`
+	// Name is <client.id>-StreamThread-<n>.
+	Name string `json:"name"`
+	// Tasks are its assigned tasks.
 	Tasks []Task `json:"tasks"`
 }
 
 // Task is a task of a thread.
 type Task struct {
-	// ID is the task's, <subtopology>_<partition>, or <topology>__<subtopology>_<partition> with named topologies.
+	// ID is <subtopology>_<partition>, or <topology>__<subtopology>_<partition> with named topologies.
 	ID string `json:"id"`
-	// Role is Active or Standby; warm-ups count as standbys.
+	// Role is Active or Standby. Warm-ups count as standbys.
 	Role TaskRole `json:"role"`
-	// Stores are those that are open. A task that was just assigned shows them as they open.
+	// Stores are the open stores. They appear one by one after an assignment.
 	Stores []Store `json:"stores"`
 }
 
@@ -182,24 +185,26 @@ const (
 
 // Store is a state store.
 type Store struct {
+	// Name is the name of the store in the topology.
 	Name string `json:"name"`
-	// Scope is the scope of its metrics in Kafka Streams, for instance rocksdb-state, rocksdb-window-state, rocksdb-session-state,
+	// Scope is the scope of the store's metrics in Kafka Streams, such as rocksdb-state, rocksdb-window-state, rocksdb-session-state or
 	// in-memory-state.
 	Scope string `json:"scope"`
 }
 
-// Records is what the producers and consumers of a client have measured.
+// Records are measurements of the producers and consumers of a client.
 type Records struct {
-	// AverageSize and LargestSize are of the records that it has written (record-size-avg, record-size-max of the producers).
+	// AverageSize and LargestSize are the sizes of written records (record-size-avg and record-size-max of the producers).
 	AverageSize int64 `json:"averageSize,omitempty"`
 	LargestSize int64 `json:"largestSize,omitempty"`
 }
 
 // StateDir is a state directory.
 type StateDir struct {
-	// Type is the type of its file system, for instance ext4, overlay, tmpfs.
+	// Type is the type of its file system, such as ext4, overlay or tmpfs.
 	Type string `json:"type"`
-	// Bytes is what its file system holds, told for one in memory only, and once where several directories are on it.
+	// Bytes is the usage of its file system. It is set for a file system in memory only, and for one of several directories on the same file
+	// system.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
@@ -207,57 +212,58 @@ type StateDir struct {
 type JVM struct {
 	// Version is the feature release, such as 17.
 	Version int `json:"version"`
-	// Vendor is java.vm.vendor, Name java.vm.name.
+	// Vendor and Name are java.vm.vendor and java.vm.name.
 	Vendor string `json:"vendor"`
 	Name   string `json:"name"`
-	// Collectors are the names of the garbage collectors, for instance "G1 Young Generation".
+	// Collectors are the names of the garbage collectors, such as "G1 Young Generation".
 	Collectors []string `json:"collectors"`
-	// HeapMax is the heap in force, HeapUsed what it holds, HeapLive what it held after the last collection that looked at all of it; with
-	// G1, whose single figures hold much that is dead, the least after its last ten. 0 before the first: G1 may run for hours without.
+	// HeapMax is the maximum heap and HeapUsed its present usage.
 	HeapMax  int64 `json:"heapMax"`
 	HeapUsed int64 `json:"heapUsed"`
+	// HeapLive is the usage after the last collection of the whole heap. Single figures of G1 include much garbage, so it is the smallest of
+	// the last ten there. It is 0 before the first such collection; G1 may run for hours without one.
 	HeapLive int64 `json:"heapLive,omitempty"`
-	// Metaspace (class space included), CodeCache: committed.
+	// Metaspace, class space included, and CodeCache are committed sizes.
 	Metaspace int64 `json:"metaspace"`
 	CodeCache int64 `json:"codeCache"`
-	// Direct is what direct buffers hold.
+	// Direct is the size of all direct buffers.
 	Direct int64 `json:"direct"`
-	// Threads is the number of live Java threads, ThreadsPeak the most there were.
+	// Threads is the number of live Java threads and ThreadsPeak its maximum.
 	Threads     int `json:"threads"`
 	ThreadsPeak int `json:"threadsPeak"`
-	// Flags are the memory flags of the command line and the environment, of an allow-list.
+	// Flags are the memory flags of the command line and the environment, from an allow-list.
 	Flags []string `json:"flags"`
 }
 
 // Cgroup is the accounting of a memory cgroup.
 type Cgroup struct {
-	// Version is 1 or 2; 0: none was found.
+	// Version is 1 or 2, or 0 without a cgroup.
 	Version int `json:"version"`
-	// Limit in force; 0: none.
+	// Limit is the memory limit, 0 for none.
 	Limit int64 `json:"limit"`
-	// Usage is all that counts against the limit; Anon and File are its parts without and with a file behind them, Kernel the kernel's.
+	// Usage counts against the limit. Anon, File and Kernel are its parts: anonymous memory, files, and memory of the kernel.
 	Usage  int64 `json:"usage"`
 	Anon   int64 `json:"anon"`
 	File   int64 `json:"file"`
 	Kernel int64 `json:"kernel,omitempty"`
-	// Peak is the largest Usage that the kernel has seen.
+	// Peak is the largest Usage so far, as recorded by the kernel.
 	Peak int64 `json:"peak,omitempty"`
-	// OOMKills is the number of processes of the cgroup that the kernel has killed.
+	// OOMKills is the number of processes of the cgroup killed by the kernel.
 	OOMKills int64 `json:"oomKills"`
 }
 
 // Allocator is an allocator of native memory.
 type Allocator struct {
-	// Name is glibc, musl, jemalloc, tcmalloc or mimalloc; empty: not known.
+	// Name is glibc, musl, jemalloc, tcmalloc or mimalloc, empty if unknown.
 	Name string `json:"name"`
-	// Arenas is MALLOC_ARENA_MAX, 0 where it is not set.
+	// Arenas is MALLOC_ARENA_MAX, 0 if it is not set.
 	Arenas int `json:"arenas,omitempty"`
 }
 
-// Finding is something that a person should know.
+// Finding is a problem for a person to look at.
 type Finding struct {
-	// Reason is one word, for instance PortTaken.
+	// Reason is one word, such as PortTaken.
 	Reason string `json:"reason"`
-	// Message is a sentence that says what is wrong and what to do.
+	// Message is a sentence with the problem and its remedy.
 	Message string `json:"message"`
 }

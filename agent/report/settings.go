@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Settings are the settings that an agent may tell and that [Decode] lets pass, without a prefix: those that cost memory,
-// and those that say how the application rebalances (StreamsConfig, ProducerConfig, ConsumerConfig, CommonClientConfigs 2.4 to 4.4).
-// None of them holds a secret. [SettingPrefixes] may stand before them.
+// Settings are the settings in a report, without prefixes: those that affect memory or rebalancing (StreamsConfig, ProducerConfig,
+// ConsumerConfig and CommonClientConfigs of 2.4 to 4.4). None of them contains a secret. [Decode] drops all others. One of
+// [SettingPrefixes] may precede each of them.
 var Settings = []string{
 	"acceptable.recovery.lag",
 	"batch.size",
@@ -51,11 +51,11 @@ var Settings = []string{
 	"windowstore.changelog.additional.retention.ms",
 }
 
-// SettingPrefixes are the prefixes that a setting of a client may have (StreamsConfig).
+// SettingPrefixes are the prefixes of the settings of a client (StreamsConfig).
 var SettingPrefixes = []string{"main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer."}
 
-// isReportedSetting says whether a setting is on the list, with or without one prefix.
-func isReportedSetting(name string) bool {
+// isAllowed returns whether a setting is one of [Settings], with or without a prefix.
+func isAllowed(name string) bool {
 	for _, prefix := range SettingPrefixes {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			return slices.Contains(Settings, rest)
@@ -64,6 +64,6 @@ func isReportedSetting(name string) bool {
 	return slices.Contains(Settings, name)
 }
 
-// memoryFlag is the form of a JVM flag that sets an amount, a number, or switches something: -Xmx1g, -XX:MaxRAMPercentage=75.0,
-// -XX:+UseG1GC. Flags with paths and quotes, which may hold anything, do not have it, nor has any system property but one.
+// memoryFlag is the form of a JVM flag with an amount, a number or a switch: -Xmx1g, -XX:MaxRAMPercentage=75.0, -XX:+UseG1GC. Flags with
+// paths or quotes, which may contain anything, do not match, and no system property but one does.
 var memoryFlag = regexp.MustCompile(`^(-X(X:[+-]?)?[A-Za-z0-9]+(=[A-Za-z0-9.]+)?|-Djdk\.nio\.maxCachedBufferSize=[0-9]+)$`)

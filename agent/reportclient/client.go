@@ -6,7 +6,6 @@ package reportclient
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -18,144 +17,128 @@ import (
 	"streamweir.dev/streamweir/internal/tracker"
 )
 
-// maxLongPolls is how many pods [Client] holds a connection to, if nothing else is said: each costs the operator a socket and 40 KiB
-// (measured with 1,000 pods: three goroutines and the buffers of net/http), beside the report itself, 60 KiB with 200 tasks of three stores.
+// maxLongPolls is the default limit of long polls. Each costs the operator a socket and 40 KiB (measured with 1,000 pods: three goroutines
+// and the buffers of net/http), in addition to the report itself, 60 KiB with 200 tasks of three stores.
 const maxLongPolls = 2000
 
-// Endpoint is a pod that has an agent.
+// Endpoint is a pod with an agent.
 type Endpoint struct {
-	// Name of the pod.
+	// Name is the name of the pod.
 	Name string
-	// UID of the pod, which its report has to carry.
+	// UID is the UID of the pod, and must be that of its report.
 	UID string
-	// Address is host:port of the agent, the pod's IP with [report.Port]; see [net.JoinHostPort]. Empty: the pod has no IP yet, and is
-	// not asked.
+	// Address is the host:port of the agent (see [net.JoinHostPort]): the pod's IP and [report.Port]. A pod without an IP has an empty
+	// address and gets no requests.
 	Address string
-	// Since is when the pod's container started. While it is young it is asked more often if it does not answer; a later time makes it
-	// young again.
-	Since time.Time
+	// Started is the start of the pod's container. Failed requests are repeated sooner within the startup window after it. A later time
+	// begins another window.
+	Started time.Time
 }
 
-// Client asks the agents of the pods that are tracked for their reports and tells of changes. Each pod has a request of its own that
-// waits for news, so that a rebalance arrives as it happens. All methods may be called at any time, from any goroutine.
+// Client polls the agents of the tracked pods and reports changes. All methods are safe for concurrent use.
 type Client struct {
-	client  *http.Client
-	long    chan struct{} // Holds an element for each pod with a long-poll.
-	short   chan struct{} // Holds an element for each short poll under way.
+	http    *http.Client
+	long    chan struct{} // Holds an element for each pod with a long poll.
+	short   chan struct{} // Holds an element for each short poll in progress.
 	log     logr.Logger
-	changes *tracker.Changes
+	tracker *tracker.Tracker
 
-	mu      sync.Mutex
-	started context.Context                // Nil until Start.
-	tracked map[string]map[string]*podPoll // By key, then by UID.
-	running sync.WaitGroup
+	mu   sync.Mutex
+	pods map[string]map[string]*podPoll // By key, then by UID.
 }
 
-// Options are the settings of a [Client].
+// Options configure a [Client].
 type Options struct {
-	// Dial connects to a pod; nil: over TCP, with the keep-alive that finds dead machines.
+	// Dial connects to a pod. Nil connects over TCP, with a keep-alive that detects dead nodes.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LongPolls is how many pods have a long-poll; those beyond are asked in turn, every ten seconds. 0: 2,000.
+	// LongPolls is the number of pods with a long poll; further pods are polled every ten seconds. Zero means 2,000.
 	LongPolls int
-	// Log takes, at level 1, why pods cannot be asked, with text from the network; the zero value discards.
+	// Log receives the causes of failed requests at level 1, including text from the network. The zero value discards them.
 	Log logr.Logger
 }
 
-// New makes a source of reports that tracks nothing yet.
+// New returns a client that tracks no pods.
 func New(o Options) *Client {
 	dial := o.Dial
 	if dial == nil {
-		dial = newReportDialer().DialContext
+		dial = newDialer().DialContext
 	}
 	return &Client{
-		client:  newReportClient(dial),
+		http:    newHTTPClient(dial),
 		long:    make(chan struct{}, cmp.Or(o.LongPolls, maxLongPolls)),
 		short:   make(chan struct{}, maxShortPolls),
 		log:     o.Log,
-		changes: tracker.NewChanges(),
-		tracked: map[string]map[string]*podPoll{},
+		tracker: tracker.New("the client for reports"),
+		pods:    map[string]map[string]*podPoll{},
 	}
 }
 
-// Start asks until the context ends, and then ends all requests. It may be called once.
-func (r *Client) Start(ctx context.Context) error {
-	r.mu.Lock()
-	if r.started != nil {
-		r.mu.Unlock()
-		return errors.New("the source of reports was started before")
-	}
-	r.started = ctx
-	for _, pods := range r.tracked {
-		for _, p := range pods {
-			r.run(p, len(pods))
-		}
-	}
-	r.mu.Unlock()
-	r.changes.Run(ctx)
-	r.running.Wait()
-	return nil
-}
+// Start polls until the context ends, and then ends all requests. It may be called once.
+func (c *Client) Start(ctx context.Context) error { return c.tracker.Start(ctx) }
 
-// Track makes the pods those of a key: new ones are asked from now on, those that are not there any more are forgotten, and of the
-// others what is known stays. The key is sent through [Client.Changes] when something changes in one of them.
-func (r *Client) Track(key string, pods []Endpoint) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.tracked[key]
+// Track replaces the pods of a key: new pods are polled from now on, missing pods are forgotten, and the reports of all others are kept.
+// [Client.Changes] delivers the key when one of its pods changes.
+func (c *Client) Track(key string, pods []Endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.pods[key]
 	now := make(map[string]*podPoll, len(pods))
-	for _, e := range pods {
-		if now[e.UID] != nil {
+	for _, endpoint := range pods {
+		if now[endpoint.UID] != nil {
 			continue
 		}
-		p := before[e.UID]
-		if p == nil || p.endpoint.Address != e.Address {
-			p = r.replace(key, p, e, len(pods))
+		poll := before[endpoint.UID]
+		if poll == nil || poll.endpoint.Address != endpoint.Address {
+			poll = c.replace(key, poll, endpoint, len(pods))
 		}
-		p.update(e)
-		now[e.UID] = p
+		poll.update(endpoint)
+		now[endpoint.UID] = poll
 	}
-	for uid, p := range before {
-		if now[uid] != p {
-			p.end()
+	for uid, poll := range before {
+		if now[uid] != poll {
+			poll.stop()
 		}
 	}
-	r.tracked[key] = now
+	c.pods[key] = now
 }
 
-// replace makes the poll of a pod that is new (old is nil), or that has another address.
-func (r *Client) replace(key string, old *podPoll, e Endpoint, pods int) *podPoll {
-	p := newPodPoll(key, e)
+// replace returns the poll of a new pod (old is nil) or of a pod with another address.
+func (c *Client) replace(key string, old *podPoll, endpoint Endpoint, pods int) *podPoll {
+	poll := newPodPoll(key, endpoint)
 	if old != nil {
-		p.state = old.state
-		p.state.Err, p.state.Since, p.state.Gone = nil, time.Time{}, time.Time{}
+		poll.state = old.state
+		poll.state.Err = nil
+		poll.state.Since = time.Time{}
+		poll.state.Gone = time.Time{}
 	}
-	if r.started != nil {
-		r.run(p, pods)
+	if endpoint.Address != "" {
+		poll.stop = c.tracker.Run(func(ctx context.Context) { c.follow(ctx, poll, spread(pods)) })
 	}
-	return p
+	return poll
 }
 
-// Forget ends what [Client.Track] began, and drops what was known of the key's pods.
-func (r *Client) Forget(key string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.tracked[key] {
-		p.end()
+// Forget ends the polls of a key and drops the reports of its pods.
+func (c *Client) Forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, poll := range c.pods[key] {
+		poll.stop()
 	}
-	delete(r.tracked, key)
+	delete(c.pods, key)
 }
 
-// Latest gives what is known of each pod of a key, by UID; pods that were not asked yet are there as well.
-func (r *Client) Latest(key string) map[string]report.PodReport {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	latest := make(map[string]report.PodReport, len(r.tracked[key]))
-	for uid, p := range r.tracked[key] {
-		latest[uid] = p.state
+// Latest returns the latest report of each pod of a key, by UID. It includes pods before their first response.
+func (c *Client) Latest(key string) map[string]report.PodReport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest := make(map[string]report.PodReport, len(c.pods[key]))
+	for uid, poll := range c.pods[key] {
+		latest[uid] = poll.state
 	}
 	return latest
 }
 
-// Changes sends the keys in whose pods something has changed: a first report, one in which more has changed than figures, an error that
-// begins, ends, or is another one. Changes of a key that waits to be received are told together. The channel is never closed.
-func (r *Client) Changes() <-chan string { return r.changes.C() }
+// Changes returns the channel of the keys with a change in one of their pods: a first report, a report with a significant change (see
+// [report.Changed]), or an error that begins, ends or turns into another one. Changes of a waiting key are delivered together. The channel
+// is never closed.
+func (c *Client) Changes() <-chan string { return c.tracker.Changes() }

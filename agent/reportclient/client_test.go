@@ -19,10 +19,10 @@ import (
 	"streamweir.dev/streamweir/agent/reportclient"
 )
 
-func TestReportsTellOfTheFirstReport(t *testing.T) {
-	reported(t, 2, 0, func(f fleet) {
+func TestFirstReportsAreChanges(t *testing.T) {
+	withFleet(t, 2, 0, func(f fleet) {
 		if got := f.latest(0); got.Pod != "pod-0" || got.UID != "uid-0" || got.Report != nil || got.Err != nil {
-			f.Errorf("before the first answer it is %+v", got)
+			f.Errorf("before the first response: %+v", got)
 		}
 		in(time.Second)
 		for i := range f.pods {
@@ -31,36 +31,36 @@ func TestReportsTellOfTheFirstReport(t *testing.T) {
 				f.Errorf("pod %d is %+v (-want +got):\n%s", i, got, diff)
 			}
 		}
-		f.isTold(true, "first reports")
+		f.expectChange(true, "first reports")
 		in(time.Second)
-		f.isTold(false, "nothing new")
+		f.expectChange(false, "no change")
 	})
 }
 
-func TestReportsTellAtOnceOfWhatChangesButNotOfFigures(t *testing.T) {
-	reported(t, 1, 0, func(f fleet) {
+func TestSignificantChangesArriveAtOnce(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
 		in(time.Second)
-		f.isTold(true, "the first report")
+		f.expectChange(true, "the first report")
 		a := f.agents[0]
 		seq := a.report.Seq
 		steps := []struct {
-			what   string
+			name   string
 			report *report.Report
 			wait   time.Duration
 			want   bool
 		}{
 			{"another assignment", reporttest.New("uid-0", seq+1, 5, 1), 10 * time.Millisecond, true},
-			{"the same under another seq", reporttest.New("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
+			{"the same report under another seq", reporttest.New("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
 			{"other figures", withFigures(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, false},
-			{"something that counts, under the same seq", withLimit(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
-			{"a process that has started anew with a smaller seq", reporttest.New("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
+			{"a significant change under the same seq", withLimit(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
+			{"a restarted process with a smaller seq", reporttest.New("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
 		}
 		for _, s := range steps {
 			a.set(s.report)
 			in(s.wait)
-			f.isTold(s.want, s.what)
+			f.expectChange(s.want, s.name)
 			if diff := cmp.Diff(s.report, f.latest(0).Report); diff != "" {
-				f.Errorf("%s (-want +got):\n%s", s.what, diff)
+				f.Errorf("%s (-want +got):\n%s", s.name, diff)
 			}
 		}
 	})
@@ -77,8 +77,8 @@ func withLimit(r *report.Report) *report.Report {
 	return r
 }
 
-func TestReportsAskForNewsAndForTheWholeReportOnceAMinute(t *testing.T) {
-	reported(t, 1, 0, func(f fleet) {
+func TestTheWholeReportIsRequestedOnceAMinute(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
 		began := time.Now()
 		in(10 * time.Minute)
 		whole := 0
@@ -87,14 +87,14 @@ func TestReportsAskForNewsAndForTheWholeReportOnceAMinute(t *testing.T) {
 			if q.query == "" {
 				whole++
 			} else if !strings.HasPrefix(q.query, fmt.Sprintf("after=%d&wait=", f.agents[0].report.Seq)) {
-				f.Errorf("it was asked for %q", q.query)
+				f.Errorf("unexpected query %q", q.query)
 			}
 		}
 		if whole < 10 || whole > 12 {
-			f.Errorf("in ten minutes the whole report was asked for %d times", whole)
+			f.Errorf("the whole report was requested %d times in ten minutes", whole)
 		}
 		if len(all) < 30 || len(all) > 55 {
-			f.Errorf("in ten minutes there were %d requests", len(all))
+			f.Errorf("%d requests in ten minutes", len(all))
 		}
 		if age := time.Since(f.latest(0).At); age > time.Minute+time.Second {
 			f.Errorf("the figures are %v old", age)
@@ -102,63 +102,63 @@ func TestReportsAskForNewsAndForTheWholeReportOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestReportsKeepTheLastReportOfAPodThatDoesNotAnswer(t *testing.T) {
-	reported(t, 1, 0, func(f fleet) {
+func TestTheLastReportIsKeptWhileRequestsFail(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
 		in(time.Second)
 		first := f.latest(0)
-		f.isTold(true, "the first report")
+		f.expectChange(true, "the first report")
 		f.network.setDown(f.pods[0].Address, syscall.ECONNREFUSED)
 		in(10 * time.Millisecond)
 		f.network.breakOff(f.pods[0].Address, syscall.ECONNRESET)
 		in(5 * time.Minute)
 		got := f.latest(0)
 		if got.Err == nil || got.Err.Fault != report.Unreachable || got.Report != first.Report || !got.At.Equal(first.At) {
-			f.Errorf("it is %+v, should have the last report", got)
+			f.Errorf("the state is %+v, should have the last report", got)
 		}
 		if age := time.Since(got.Since); age < 5*time.Minute-time.Second || age > 5*time.Minute || !got.Gone.IsZero() {
-			f.Errorf("it fails since %v, and is gone since %v: a process that ends is not gone", age, got.Gone)
+			f.Errorf("failures began at %v and Gone is %v; the end of a process must not set Gone", age, got.Gone)
 		}
-		f.isTold(true, "an error that begins")
+		f.expectChange(true, "the beginning of an error")
 		in(5 * time.Minute)
-		f.isTold(false, "the same error")
+		f.expectChange(false, "the same error")
 		f.network.setDown(f.pods[0].Address, nil)
 		in(time.Minute)
-		f.isTold(true, "an error that ends")
+		f.expectChange(true, "the end of an error")
 		if got := f.latest(0); got.Err != nil || !got.Since.IsZero() || !got.At.After(first.At) {
-			f.Errorf("once it answers it is %+v", got)
+			f.Errorf("after a response the state is %+v", got)
 		}
 	})
 }
 
-func TestReportsSayWhenAMachineHasFallenSilent(t *testing.T) {
+func TestADeadNodeSetsGone(t *testing.T) {
 	for _, failure := range []syscall.Errno{syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
 		t.Run(failure.Error(), func(t *testing.T) {
-			reported(t, 1, 0, func(f fleet) {
+			withFleet(t, 1, 0, func(f fleet) {
 				in(time.Second)
-				f.isTold(true, "the first report")
+				f.expectChange(true, "the first report")
 				f.network.setDown(f.pods[0].Address, syscall.EHOSTUNREACH)
 				f.network.breakOff(f.pods[0].Address, failure)
 				at := time.Now()
 				in(10 * time.Millisecond)
-				f.isTold(true, "the end of the connection")
+				f.expectChange(true, "the end of the connection")
 				in(time.Minute)
 				if got := f.latest(0); !got.Gone.Equal(at) || got.Err == nil || !got.Since.Equal(at) {
-					f.Errorf("it is %+v, should be gone since %v", got, at)
+					f.Errorf("the state is %+v, Gone should be %v", got, at)
 				}
 				f.network.setDown(f.pods[0].Address, nil)
 				in(time.Minute)
 				if got := f.latest(0); !got.Gone.IsZero() || got.Err != nil {
-					f.Errorf("once it answers it is %+v", got)
+					f.Errorf("after a response the state is %+v", got)
 				}
 			})
 		})
 	}
 }
 
-func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
-	reported(t, 2, 0, func(f fleet) {
+func TestFailuresBackOffAfterTheStartupWindow(t *testing.T) {
+	withFleet(t, 2, 0, func(f fleet) {
 		began := time.Now()
-		f.pods[1].Since = began
+		f.pods[1].Started = began
 		for _, e := range f.pods {
 			f.network.setDown(e.Address, syscall.ECONNREFUSED)
 		}
@@ -168,12 +168,12 @@ func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
 		for i, pause := range []int{1, 2, 4, 8, 16, 30, 30} {
 			earliest := old[i] + time.Duration(pause)*time.Second
 			if at := old[i+1]; at < earliest || at > earliest+time.Duration(pause)*time.Second/10 {
-				f.Errorf("attempt %d was after %v, should be at %v or a tenth later", i+1, at, earliest)
+				f.Errorf("attempt %d came after %v, want %v or up to a tenth more", i+1, at, earliest)
 			}
 		}
-		young := f.network.dials(f.pods[1].Address, began)
+		starting := f.network.dials(f.pods[1].Address, began)
 		minutes := func(from, to time.Duration) (n int) {
-			for _, at := range young {
+			for _, at := range starting {
 				if at >= from && at < to {
 					n++
 				}
@@ -181,20 +181,20 @@ func TestReportsAskAPodThatFailsLessAndLessOftenUnlessItIsYoung(t *testing.T) {
 			return n
 		}
 		if a, b := minutes(0, 2*time.Minute), minutes(2*time.Minute, 4*time.Minute); a < 105 || a > 121 || b > 10 {
-			f.Errorf("a young pod was asked %d times in two minutes, and then %d times", a, b)
+			f.Errorf("%d requests in the two minutes after the start, %d in the next two", a, b)
 		}
-		f.pods[0].Since = time.Now() // Its container has started again.
+		f.pods[0].Started = time.Now() // Its container has restarted.
 		f.Track("shop/orders", f.pods)
 		again := time.Now()
 		in(10 * time.Second)
 		if n := len(f.network.dials(f.pods[0].Address, again)); n < 9 || n > 11 {
-			f.Errorf("a pod that has started again was asked %d times in ten seconds", n)
+			f.Errorf("%d requests in the ten seconds after a restart", n)
 		}
 	})
 }
 
-func TestReportsBoundTheRequestsToAPodThatAlwaysHasNews(t *testing.T) {
-	reported(t, 1, 0, func(f fleet) {
+func TestTheRequestRateOfAPodIsBounded(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
 		in(time.Minute)
 		began := time.Now()
 		f.network.agents[f.pods[0].Address] = nil
@@ -208,7 +208,7 @@ func TestReportsBoundTheRequestsToAPodThatAlwaysHasNews(t *testing.T) {
 			select {
 			case <-stop:
 				if n := len(a.since(began)); n < 55 || n > 66 {
-					f.Errorf("it was asked %d times in a minute", n)
+					f.Errorf("%d requests in a minute", n)
 				}
 				return
 			default:
@@ -217,65 +217,65 @@ func TestReportsBoundTheRequestsToAPodThatAlwaysHasNews(t *testing.T) {
 	})
 }
 
-func TestReportsTrackWhoIsThere(t *testing.T) {
-	reported(t, 3, 0, func(f fleet) {
+func TestTrackReplacesThePods(t *testing.T) {
+	withFleet(t, 3, 0, func(f fleet) {
 		in(time.Second)
 		first := f.latest(0)
-		f.isTold(true, "the first reports")
+		f.expectChange(true, "the first reports")
 		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], f.pods[0], {Name: "new", UID: "uid-new"}})
 		began := time.Now()
 		in(2 * time.Minute)
 		latest := f.Latest("shop/orders")
 		if len(latest) != 2 || latest["uid-0"].At.Equal(first.At) || latest["uid-new"].Report != nil || latest["uid-new"].Err != nil {
-			f.Errorf("it is %+v, should be of pod 0 and a new one without an address", latest)
+			f.Errorf("the state is %+v, should have pod 0 and a new one without an address", latest)
 		}
 		if n := len(f.agents[1].since(began)) + len(f.agents[2].since(began)); n > 0 {
-			f.Errorf("pods that are not tracked any more were asked %d times", n)
+			f.Errorf("%d requests to forgotten pods", n)
 		}
 		if n := len(f.agents[0].since(began)); n > 10 {
-			f.Errorf("a pod that was named twice was asked %d times in two minutes", n)
+			f.Errorf("%d requests in two minutes to a pod in the list twice", n)
 		}
 		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address}})
 		in(time.Second)
 		if got := f.latest(1); got.Report == nil {
-			f.Errorf("a pod that is there again is %+v", got)
+			f.Errorf("a pod that is tracked again is %+v", got)
 		}
 		f.Forget("shop/orders")
 		f.Forget("shop/never-there")
 		began = time.Now()
 		in(10 * time.Minute)
 		if n := len(f.agents[0].since(began)); n > 0 || len(f.Latest("shop/orders")) > 0 {
-			f.Errorf("a key that is forgotten has %v, and its pod was asked %d times", f.Latest("shop/orders"), n)
+			f.Errorf("a forgotten key has %v, and %d requests were sent", f.Latest("shop/orders"), n)
 		}
 	})
 }
 
-func TestReportsFollowAPodToAnotherAddress(t *testing.T) {
-	reported(t, 2, 0, func(f fleet) {
+func TestAPodWithANewAddressKeepsItsReport(t *testing.T) {
+	withFleet(t, 2, 0, func(f fleet) {
 		in(time.Second)
 		kept := f.latest(0).Report
-		f.told()
-		f.pods[0].Address = f.pods[1].Address // Where another pod answers.
+		f.changed()
+		f.pods[0].Address = f.pods[1].Address // The address of another pod.
 		f.Track("shop/orders", f.pods)
 		in(time.Second)
 		if got := f.latest(0); got.Err == nil || got.Err.Fault != report.WrongPod || got.Report != kept {
-			f.Errorf("at another pod's address it is %+v", got)
+			f.Errorf("at another pod's address: %+v", got)
 		}
-		f.isTold(true, "the wrong pod")
+		f.expectChange(true, "the wrong pod")
 		f.pods[0].Address = "10.0.0.0:7907"
 		f.Track("shop/orders", f.pods)
 		if got := f.latest(0); got.Err != nil || got.Report != kept {
-			f.Errorf("before the right address is asked it is %+v", got)
+			f.Errorf("before a request to the right address: %+v", got)
 		}
 		in(time.Second)
 		if got := f.latest(0); got.Err != nil || got.At.IsZero() {
-			f.Errorf("at the right address it is %+v", got)
+			f.Errorf("at the right address: %+v", got)
 		}
 	})
 }
 
-func TestReportsAskInTurnWhereThereAreMorePodsThanLongPolls(t *testing.T) {
-	reported(t, 50, 2, func(f fleet) {
+func TestPodsBeyondTheLongPollsArePolledAtIntervals(t *testing.T) {
+	withFleet(t, 50, 2, func(f fleet) {
 		in(20 * time.Second)
 		began := time.Now()
 		in(2 * time.Minute)
@@ -289,48 +289,48 @@ func TestReportsAskInTurnWhereThereAreMorePodsThanLongPolls(t *testing.T) {
 				continue
 			}
 			if n := len(a.since(began)); n < 10 || n > 13 {
-				f.Errorf("pod %d was asked %d times in two minutes", i, n)
+				f.Errorf("%[2]d requests to pod %[1]d in two minutes", i, n)
 			}
 		}
 		if long != 2 {
-			f.Errorf("%d pods have a long-poll, should be 2", long)
+			f.Errorf("%d pods have a long poll, want 2", long)
 		}
-		f.told()
+		f.changed()
 		f.agents[0].set(reporttest.New("uid-0", 5, 1, 1))
 		in(12 * time.Second)
-		f.isTold(true, "a change")
+		f.expectChange(true, "a change")
 		f.Track("shop/orders", f.pods[:2])
 		in(12 * time.Second)
 		if !f.agents[0].waits() || !f.agents[1].waits() {
-			f.Error("pods should get the long-polls that others do not need any more")
+			f.Error("the long polls of forgotten pods were not reused")
 		}
 	})
 }
 
-func TestReportsStartOnce(t *testing.T) {
-	reported(t, 1, 0, func(f fleet) {
+func TestStartMayBeCalledOnce(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
 		synctest.Wait()
-		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was started before") {
-			f.Errorf("a second start gave %v", err)
+		if err := f.Start(f.Context()); err == nil || !strings.Contains(err.Error(), "was already started") {
+			f.Errorf("the second start returned %v", err)
 		}
 	})
 }
 
-func TestReportsTrackBeforeTheyStart(t *testing.T) {
+func TestTrackBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reportclient.New(reportclient.Options{})
 		r.Track("shop/orders", []reportclient.Endpoint{{Name: "a", UID: "a", Address: "no address"}, {Name: "b", UID: "b"}})
 		r.Track("shop/orders", []reportclient.Endpoint{{Name: "a", UID: "a", Address: "no address"}})
 		in(time.Hour)
 		if got := r.Latest("shop/orders"); len(got) != 1 || got["a"].Err != nil {
-			t.Errorf("before the start it is %+v", got)
+			t.Errorf("before the start: %+v", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.Start(ctx) }()
 		in(time.Second)
 		if got := r.Latest("shop/orders")["a"]; got.Err == nil || got.Err.Fault != report.Unreachable {
-			t.Errorf("a pod whose address is none is %+v", got)
+			t.Errorf("a pod with a malformed address is %+v", got)
 		}
 		cancel()
 		if err := <-done; err != nil {

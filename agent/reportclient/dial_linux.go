@@ -11,12 +11,12 @@ import (
 const (
 	// tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h.
 	tcpUserTimeout = 18
-	// unacknowledged is how long sent data may stay without an acknowledgement. It counts for keep-alive as well, where it takes the place
-	// of the number of probes: at the first of 5, 7, 9 and 11 s that is past it the connection ends, so it lies between the last two.
-	unacknowledged = keepIdle + keepCount*keepInterval - keepInterval/2
+	// unacknowledged is the longest time between sending and acknowledgement. It also replaces the number of keep-alive probes: the
+	// connection ends at the first of 5, 7, 9 and 11 s after it, so it lies between the last two.
+	unacknowledged = keepAliveIdle + keepAliveCount*keepAliveInterval - keepAliveInterval/2
 )
 
-// setUserTimeout makes a connection end when what was sent is not acknowledged, for which keep-alive is no help (tcp(7)).
+// setUserTimeout ends a connection whose sent data is not acknowledged. Keep-alive does not cover that case (tcp(7)).
 func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	var failure error
 	err := c.Control(func(fd uintptr) {

@@ -15,7 +15,7 @@ func TestReportDialerSetsWhatFindsADeadMachineInElevenSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }() // It ends with the test.
-	conn, err := newReportDialer().DialContext(t.Context(), "tcp", listener.Addr().String())
+	conn, err := newDialer().DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

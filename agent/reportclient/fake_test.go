@@ -22,20 +22,20 @@ import (
 	"streamweir.dev/streamweir/agent/reportclient"
 )
 
-// fakeAgent serves the report of one pod as the agent does, unless it is told to lie.
+// fakeAgent serves the report of one pod as the agent does, unless a handler overrides it.
 type fakeAgent struct {
 	t testing.TB
 
-	mu      sync.Mutex
-	report  *report.Report
-	changed chan struct{} // Closed at each change.
-	waiting int           // Requests that wait for one.
-	lie     http.HandlerFunc
-	asked   []asked
+	mu       sync.Mutex
+	report   *report.Report
+	changed  chan struct{}    // Closed at each change.
+	waiting  int              // Requests that wait for one.
+	handler  http.HandlerFunc // Instead of the agent's own responses.
+	requests []sentRequest
 }
 
-// asked is a request that a fake agent has had.
-type asked struct {
+// sentRequest is a request to a fake.
+type sentRequest struct {
 	at    time.Time
 	query string
 }
@@ -46,20 +46,22 @@ func newFakeAgent(t testing.TB, r *report.Report) *fakeAgent {
 
 func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	a.asked = append(a.asked, asked{time.Now(), r.URL.RawQuery})
-	lie, current, changed := a.lie, a.report, a.changed
+	a.requests = append(a.requests, sentRequest{time.Now(), r.URL.RawQuery})
+	handler := a.handler
+	current := a.report
+	changed := a.changed
 	if r.URL.Path != report.Path || r.Method != http.MethodGet || r.Header.Get("Accept-Encoding") != "identity" {
-		a.t.Errorf("the agent was asked with %s %s and %v", r.Method, r.URL, r.Header)
+		a.t.Errorf("unexpected request: %s %s with %v", r.Method, r.URL, r.Header)
 	}
 	a.mu.Unlock()
-	if lie != nil {
-		lie(w, r)
+	if handler != nil {
+		handler(w, r)
 		return
 	}
 	if r.URL.Query().Get("after") == strconv.FormatInt(current.Seq, 10) {
 		wait, err := time.ParseDuration(r.URL.Query().Get("wait"))
 		if err != nil || wait > 25*time.Second {
-			a.t.Errorf("the agent was asked to wait %q", r.URL.RawQuery)
+			a.t.Errorf("unexpected wait: %q", r.URL.RawQuery)
 		}
 		if current = a.wait(r.Context(), changed, wait); current == nil {
 			w.WriteHeader(http.StatusNoContent)
@@ -67,10 +69,10 @@ func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(reporttest.Encode(a.t, current)) // The client may have gone.
+	_, _ = w.Write(reporttest.Encode(a.t, current)) // The client may have closed the connection.
 }
 
-// wait waits for a change; nil: there was none.
+// wait waits for a change. It returns nil if the wait ends without one.
 func (a *fakeAgent) wait(ctx context.Context, changed chan struct{}, wait time.Duration) *report.Report {
 	a.count(1)
 	defer a.count(-1)
@@ -93,14 +95,14 @@ func (a *fakeAgent) count(n int) {
 	a.waiting += n
 }
 
-// waits says whether a request waits for a change.
+// waits returns whether a request waits for a change.
 func (a *fakeAgent) waits() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.waiting > 0
 }
 
-// set changes the report; those who wait are told if its seq is another one.
+// set replaces the report. It ends waiting requests if the seq differs.
 func (a *fakeAgent) set(r *report.Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,33 +113,33 @@ func (a *fakeAgent) set(r *report.Report) {
 	}
 }
 
-// lies makes the agent answer otherwise; nil: as it should again.
-func (a *fakeAgent) lies(lie http.HandlerFunc) {
+// override replaces the responses; nil restores them.
+func (a *fakeAgent) override(handler http.HandlerFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lie = lie
+	a.handler = handler
 }
 
-// since gives the requests from a time on.
-func (a *fakeAgent) since(at time.Time) []asked {
+// since returns the requests from a time on.
+func (a *fakeAgent) since(at time.Time) []sentRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(a.asked), func(q asked) bool { return q.at.Before(at) })
+	return slices.DeleteFunc(slices.Clone(a.requests), func(r sentRequest) bool { return r.at.Before(at) })
 }
 
-// fakeNetwork connects to fake agents by address, within the test's bubble.
+// fakeNetwork connects to fake agents by address, within the bubble of the test.
 type fakeNetwork struct {
 	t *testing.T
 
 	mu     sync.Mutex
 	agents map[string]*fakeAgent
 	raw    map[string]func(net.Conn) // Instead of an agent.
-	down   map[string]error          // What connecting fails with.
+	down   map[string]error          // Errors of connecting.
 	conns  map[string][]*fakeConn
-	dialed []asked // With the address as the query.
+	dialed []sentRequest // With the address as the query.
 }
 
-// fakeConn is the operator's end of a connection.
+// fakeConn is the client's end of a connection.
 type fakeConn struct {
 	net.Conn
 
@@ -145,7 +147,7 @@ type fakeConn struct {
 	failure error
 }
 
-// Read fails as the kernel would once the connection was broken.
+// Read fails like the kernel after the connection has broken.
 func (c *fakeConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
@@ -166,21 +168,21 @@ func (c *fakeConn) breakOff(failure error) {
 func (n *fakeNetwork) dial(_ context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.dialed = append(n.dialed, asked{time.Now(), address})
+	n.dialed = append(n.dialed, sentRequest{time.Now(), address})
 	if err := n.down[address]; err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	ours, theirs := net.Pipe()
+	local, remote := net.Pipe()
 	switch raw, agent := n.raw[address], n.agents[address]; {
 	case raw != nil:
-		go raw(theirs)
+		go raw(remote)
 	case agent != nil:
-		listener := &oneConn{conn: theirs, done: make(chan struct{})}
+		listener := &oneConn{conn: remote, done: make(chan struct{})}
 		go func() { _ = (&http.Server{Handler: agent, ReadHeaderTimeout: time.Minute}).Serve(listener) }() // It ends with the connection.
 	default:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
-	c := &fakeConn{Conn: ours}
+	c := &fakeConn{Conn: local}
 	n.conns[address] = append(n.conns[address], c)
 	return c, nil
 }
@@ -195,14 +197,14 @@ func (n *fakeNetwork) breakOff(address string, failure error) {
 	n.conns[address] = nil
 }
 
-// setDown makes connecting to an address fail; nil: succeed.
+// setDown makes connecting to an address fail; nil makes it succeed.
 func (n *fakeNetwork) setDown(address string, failure error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down[address] = failure
 }
 
-// dials gives when an address was connected to, since a time.
+// dials returns the times of connections to an address, since a time.
 func (n *fakeNetwork) dials(address string, since time.Time) []time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,7 +236,7 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// closing tells when it is closed.
+// closing calls a function when it is closed.
 type closing struct {
 	net.Conn
 
@@ -246,7 +248,7 @@ func (c *closing) Close() error {
 	return c.Conn.Close()
 }
 
-// fleet is what a test of reports has: a source, and pods pod-0, pod-1 and so on with an agent each.
+// fleet is the fixture of a test: a client, and the pods pod-0, pod-1 and so on with an agent each.
 type fleet struct {
 	*testing.T
 	*reportclient.Client
@@ -256,9 +258,9 @@ type fleet struct {
 	pods    []reportclient.Endpoint
 }
 
-// reported runs a test in a bubble with a source that tracks pods under the key shop/orders. They have run for an hour. Once the test has
-// ended, the bubble makes sure that nothing goes on.
-func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
+// withFleet runs a test in a bubble with a client that tracks pods under the key shop/orders. The pods were started an hour before. After
+// the test the bubble checks that no goroutine is left.
+func withFleet(t *testing.T, pods, longPolls int, test func(fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeNetwork{t: t, agents: map[string]*fakeAgent{}, raw: map[string]func(net.Conn){}, down: map[string]error{},
@@ -266,7 +268,7 @@ func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
 		f := fleet{T: t, network: n}
 		for i := range pods {
 			e := reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
-				Address: fmt.Sprintf("10.0.0.%d:7907", i), Since: time.Now().Add(-time.Hour)}
+				Address: fmt.Sprintf("10.0.0.%d:7907", i), Started: time.Now().Add(-time.Hour)}
 			agent := newFakeAgent(t, reporttest.New(e.UID, time.Now().UnixMilli(), 2, 1))
 			f.pods, f.agents, n.agents[e.Address] = append(f.pods, e), append(f.agents, agent), agent
 		}
@@ -278,16 +280,16 @@ func reported(t *testing.T, pods, longPolls int, test func(fleet)) {
 		test(f)
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the source ended with %v", err)
+			t.Errorf("Start returned %v", err)
 		}
 	})
 }
 
-// latest gives what is known of a pod.
+// latest returns the latest report of a pod.
 func (f fleet) latest(i int) report.PodReport { return f.Latest("shop/orders")[f.pods[i].UID] }
 
-// told gives the keys that wait to be received, sorted.
-func (f fleet) told() []string {
+// changed returns the keys that wait to be received, sorted.
+func (f fleet) changed() []string {
 	keys := map[string]bool{}
 	for {
 		synctest.Wait()
@@ -300,15 +302,15 @@ func (f fleet) told() []string {
 	}
 }
 
-// isTold checks whether the key was sent.
-func (f fleet) isTold(want bool, what string) {
+// expectChange checks whether the key was delivered.
+func (f fleet) expectChange(want bool, what string) {
 	f.Helper()
-	if got := len(f.told()) > 0; got != want {
-		f.Errorf("%s: told is %v, should be %v", what, got, want)
+	if got := len(f.changed()) > 0; got != want {
+		f.Errorf("%s: the key was delivered: %v, want %v", what, got, want)
 	}
 }
 
-// in lets time pass, and waits until nothing moves.
+// in lets a time of the bubble pass.
 func in(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

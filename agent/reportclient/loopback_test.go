@@ -18,7 +18,7 @@ import (
 	"streamweir.dev/streamweir/agent/reportclient"
 )
 
-// loopback serves agents at an address each, and gives the pods.
+// loopback serves one agent per address and returns the pods.
 func loopback(t testing.TB, pods int) ([]*fakeAgent, []reportclient.Endpoint, func()) {
 	t.Helper()
 	agents := make([]*fakeAgent, pods)
@@ -36,16 +36,16 @@ func loopback(t testing.TB, pods int) ([]*fakeAgent, []reportclient.Endpoint, fu
 		listeners[i] = listener
 		uid := fmt.Sprintf("uid-%d", i)
 		agents[i] = newFakeAgent(t, reporttest.New(uid, 1, 10, 5))
-		endpoints[i] = reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Since: time.Now()}
+		endpoints[i] = reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Started: time.Now()}
 		byAddress[listener.Addr().String()] = agents[i]
 	}
 	for _, listener := range listeners {
 		go func() { _ = server.Serve(listener) }() // It ends when the server is closed.
 	}
-	return agents, endpoints, func() { _ = server.Close() } // All of it ends with the test.
+	return agents, endpoints, func() { _ = server.Close() } // An error does not matter: the test ends here.
 }
 
-// started starts a source that tracks pods, and gives what ends it.
+// started starts a client that tracks pods. The returned function ends it.
 func started(t testing.TB, pods []reportclient.Endpoint) (*reportclient.Client, func()) {
 	r := reportclient.New(reportclient.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,24 +55,24 @@ func started(t testing.TB, pods []reportclient.Endpoint) (*reportclient.Client, 
 	return r, func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the source ended with %v", err)
+			t.Errorf("Start returned %v", err)
 		}
 	}
 }
 
-// untilTold waits for the key until what is wanted holds.
-func untilTold(t testing.TB, r *reportclient.Client, what string, ok func(map[string]report.PodReport) bool) {
+// untilChanged waits for changes of the key until a condition holds.
+func untilChanged(t testing.TB, r *reportclient.Client, what string, ok func(map[string]report.PodReport) bool) {
 	t.Helper()
 	for deadline := time.After(20 * time.Second); !ok(r.Latest("shop/orders")); {
 		select {
 		case <-r.Changes():
 		case <-deadline:
-			t.Fatalf("%s was not seen; the last is %+v", what, r.Latest("shop/orders"))
+			t.Fatalf("%s did not arrive; the latest state is %+v", what, r.Latest("shop/orders"))
 		}
 	}
 }
 
-// goroutines counts those that run code of this package or of net/http.
+// goroutines counts the goroutines of this package and of net/http.
 func goroutines() (n int) {
 	stacks := make([]byte, 8<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -84,21 +84,21 @@ func goroutines() (n int) {
 	return n
 }
 
-func TestReportsOverTCP(t *testing.T) {
+func TestClientOverTCP(t *testing.T) {
 	before := goroutines()
 	agents, pods, end := loopback(t, 3)
 	r, stop := started(t, pods)
-	untilTold(t, r, "every report", func(latest map[string]report.PodReport) bool {
+	untilChanged(t, r, "every report", func(latest map[string]report.PodReport) bool {
 		return latest["uid-0"].Report != nil && latest["uid-1"].Report != nil && latest["uid-2"].Report != nil
 	})
 	agents[1].set(reporttest.New("uid-1", 2, 20, 5))
-	untilTold(t, r, "the rebalance", func(latest map[string]report.PodReport) bool { return latest["uid-1"].Report.Seq == 2 })
+	untilChanged(t, r, "the rebalance", func(latest map[string]report.PodReport) bool { return latest["uid-1"].Report.Seq == 2 })
 	agents[2].set(reporttest.New("uid-7", 3, 20, 5))
-	untilTold(t, r, "the wrong pod", func(latest map[string]report.PodReport) bool {
+	untilChanged(t, r, "the wrong pod", func(latest map[string]report.PodReport) bool {
 		return latest["uid-2"].Err != nil && latest["uid-2"].Err.Fault == report.WrongPod
 	})
 	end()
-	untilTold(t, r, "the end of a process", func(latest map[string]report.PodReport) bool {
+	untilChanged(t, r, "the end of a process", func(latest map[string]report.PodReport) bool {
 		e := latest["uid-0"].Err
 		return e != nil && e.Fault == report.Unreachable && latest["uid-0"].Gone.IsZero()
 	})
@@ -106,14 +106,14 @@ func TestReportsOverTCP(t *testing.T) {
 	for deadline := time.After(20 * time.Second); goroutines() > before; {
 		select {
 		case <-deadline:
-			t.Fatalf("%d goroutines are left, were %d", goroutines(), before)
+			t.Fatalf("%d goroutines are left, there were %d before", goroutines(), before)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// BenchmarkReportsChange measures from a change in one of 500 agents, all of which have a request waiting, to the key in Changes.
-func BenchmarkReportsChange(b *testing.B) {
+// BenchmarkChange measures the time from a change in one of 500 agents, all with a waiting request, to the key in Changes.
+func BenchmarkChange(b *testing.B) {
 	const pods = 500
 	agents, endpoints, end := loopback(b, pods)
 	defer end()
@@ -127,7 +127,7 @@ func BenchmarkReportsChange(b *testing.B) {
 			case <-r.Changes():
 			case <-time.After(time.Millisecond):
 			case <-deadline:
-				b.Fatalf("pod %d was never asked", i)
+				b.Fatalf("no request to pod %d", i)
 			}
 		}
 	}

@@ -9,51 +9,56 @@ import (
 	"time"
 
 	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/internal/tracker"
 )
 
 const (
-	// maxShortPolls is how many of the pods without a long-poll are asked at the same time.
+	// maxShortPolls is the number of concurrent requests to pods without a long poll.
 	maxShortPolls = 32
-	// turn is the pause between two requests to a pod without a long-poll.
-	turn = 10 * time.Second
-	// longestWait is how long a pod may hold a request when nothing changes; up to a tenth shorter, at random, so that pods that were
-	// connected together do not stay together.
+	// shortPollInterval is the pause between two requests to a pod without a long poll.
+	shortPollInterval = 10 * time.Second
+	// longestWait is the longest time without a response while nothing changes. It is shortened by up to a tenth, at random, so that pods
+	// that were connected together spread out.
 	longestWait = 25 * time.Second
-	// freshFor is how old a pod's figures may get: then the whole report is asked for, although nothing has changed that is told.
+	// freshFor is the maximum age of a pod's figures. The whole report is requested after it, even without a change.
 	freshFor = time.Minute
-	// young is how long a container counts as starting. Kafka Streams is up well before; a JVM with a large class path under a small CPU
-	// limit takes the longest.
-	young = 2 * time.Minute
-	// firstPause and longestPause bound the pause after a failure, which doubles each time; while a container is young it is firstPause.
-	firstPause, longestPause = time.Second, 30 * time.Second
-	// burst and refill limit the requests to a pod that answers at once each time: so many without a pause, then one each refill. A
-	// rebalance is a handful of changes within a second: an assignment, then stores as they open.
-	burst, refill = 5, time.Second
-	// spreadEach and longestSpread bound the time over which the first requests to a key's pods are spread, so that thousands of reports
-	// do not arrive at once when the operator starts.
-	spreadEach, longestSpread = 2 * time.Millisecond, 5 * time.Second
+	// startupWindow is the time that a container may take to start. Kafka Streams takes much less; a JVM with a large class path under a
+	// small CPU limit takes the longest.
+	startupWindow = 2 * time.Minute
+	// A pod that responds at once each time gets burst requests without a pause, and one request per refill after them. A rebalance is a
+	// handful of changes within a second: an assignment, then stores as they open.
+	burst  = 5
+	refill = time.Second
+	// The first requests to the pods of a key are spread over spreadPerPod for each pod, and over longestSpread at most, so that thousands
+	// of reports do not arrive at once when the operator starts.
+	spreadPerPod  = 2 * time.Millisecond
+	longestSpread = 5 * time.Second
 )
 
-// podPoll asks one pod. The mutex of its [Client] guards it, but not the channel.
+// failureBackoff bounds the pause after failures. It does not grow during the startup window.
+var failureBackoff = tracker.Backoff{Min: time.Second, Max: 30 * time.Second}
+
+// podPoll is the poll of one pod. The mutex of its [Client] guards all fields but the channel.
 type podPoll struct {
 	key      string
 	endpoint Endpoint
 	state    report.PodReport
-	failures int                // In a row.
-	read     time.Time          // When the whole report was read; zero: not yet, or not since a failure.
-	cancel   context.CancelFunc // Ends the poll; nil while it is not running.
-	wake     chan struct{}      // Ends a pause.
+	failures int           // In a row.
+	read     time.Time     // When the whole report was read; zero before the first one and after a failure.
+	stop     func()        // Ends the poll for good.
+	wake     chan struct{} // Ends a pause.
 }
 
-func newPodPoll(key string, e Endpoint) *podPoll {
-	return &podPoll{key: key, endpoint: e, wake: make(chan struct{}, 1)}
+func newPodPoll(key string, endpoint Endpoint) *podPoll {
+	return &podPoll{key: key, endpoint: endpoint, stop: func() {}, wake: make(chan struct{}, 1)}
 }
 
-// update takes a pod's name and start. A later start ends a pause.
-func (p *podPoll) update(e Endpoint) {
-	restarted := e.Since.After(p.endpoint.Since)
-	p.endpoint = e
-	p.state.Pod, p.state.UID = e.Name, e.UID
+// update sets the pod's name and start. A later start ends a pause.
+func (p *podPoll) update(endpoint Endpoint) {
+	restarted := endpoint.Started.After(p.endpoint.Started)
+	p.endpoint = endpoint
+	p.state.Pod = endpoint.Name
+	p.state.UID = endpoint.UID
 	if restarted {
 		p.failures = 0
 		select {
@@ -63,65 +68,44 @@ func (p *podPoll) update(e Endpoint) {
 	}
 }
 
-// end ends the poll for good.
-func (p *podPoll) end() {
-	if p.cancel != nil {
-		p.cancel()
-	}
-}
-
-// spread is the pause before the first request to one of so many pods.
+// spread returns a random pause before the first request to one of a number of pods.
 func spread(pods int) time.Duration {
-	return rand.N(min(time.Duration(pods)*spreadEach, longestSpread) + 1)
+	return rand.N(min(time.Duration(pods)*spreadPerPod, longestSpread) + 1)
 }
 
-// run starts the poll of a pod that has an address.
-func (r *Client) run(p *podPoll, pods int) {
-	if p.endpoint.Address == "" {
-		return
-	}
-	ctx, cancel := context.WithCancel(r.started)
-	p.cancel = cancel
-	pause := spread(pods)
-	r.running.Go(func() {
-		defer cancel()
-		r.follow(ctx, p, pause)
-	})
-}
-
-// follow asks a pod again and again until the context ends. Once the pod has one of the long-polls it keeps it.
-func (r *Client) follow(ctx context.Context, p *podPoll, pause time.Duration) {
+// follow polls a pod until the context ends. A pod keeps its long poll once it has one.
+func (c *Client) follow(ctx context.Context, poll *podPoll, pause time.Duration) {
 	long := false
 	defer func() {
 		if long {
-			<-r.long
+			<-c.long
 		}
 	}()
 	var pace pacer
-	for p.sleep(ctx, pause) {
+	for poll.sleep(ctx, pause) {
 		if !long {
 			select {
-			case r.long <- struct{}{}:
+			case c.long <- struct{}{}:
 				long = true
 			default:
 			}
 		}
-		a, ok := r.request(ctx, p, long)
+		received, ok := c.poll(ctx, poll, long)
 		if !ok {
 			return
 		}
-		pause = r.record(p, a, time.Now())
+		pause = c.record(poll, received, time.Now())
 		switch {
-		case a.err != nil:
+		case received.err != nil:
 		case long:
 			pause = pace.pause(time.Now())
 		default:
-			pause = stretched(turn)
+			pause = tracker.Jitter(shortPollInterval)
 		}
 	}
 }
 
-// sleep waits for a pause, or until it is woken; false: the poll is to end.
+// sleep waits for the end of a pause or for wake. It returns false if the context has ended.
 func (p *podPoll) sleep(ctx context.Context, pause time.Duration) bool {
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -135,95 +119,97 @@ func (p *podPoll) sleep(ctx context.Context, pause time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// request asks a pod once, with a short poll when its turn comes if it has no long one; false: the poll is to end.
-func (r *Client) request(ctx context.Context, p *podPoll, long bool) (answer, bool) {
+// poll sends one request to a pod. Without a long poll it first waits until few enough short polls are in progress. It returns false if
+// the context has ended.
+func (c *Client) poll(ctx context.Context, poll *podPoll, long bool) (response, bool) {
 	if !long {
 		select {
-		case r.short <- struct{}{}:
+		case c.short <- struct{}{}:
 		case <-ctx.Done():
-			return answer{}, false
+			return response{}, false
 		}
-		defer func() { <-r.short }()
+		defer func() { <-c.short }()
 	}
-	a := r.ask(ctx, r.question(p, long, time.Now()))
-	return a, ctx.Err() == nil
+	received := c.send(ctx, c.nextRequest(poll, long, time.Now()))
+	return received, ctx.Err() == nil
 }
 
-// question is what a pod is asked now: for news, or for the whole report where its figures get old, or where it has not yet shown, or not
-// since a failure, that it is the right pod.
-func (r *Client) question(p *podPoll, long bool, now time.Time) question {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	q := question{address: p.endpoint.Address, uid: p.endpoint.UID}
-	fresh := freshFor - now.Sub(p.read)
+// nextRequest returns the next request to a pod. It waits for a change, unless the figures become too old or no report has confirmed the
+// pod's UID since the start or since a failure: then it requests the whole report.
+func (c *Client) nextRequest(poll *podPoll, long bool, now time.Time) request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := request{address: poll.endpoint.Address, uid: poll.endpoint.UID}
+	fresh := freshFor - now.Sub(poll.read)
 	if fresh < time.Second {
-		return q
+		return next
 	}
-	q.news, q.after = true, p.state.Report.Seq
+	next.onChange = true
+	next.after = poll.state.Report.Seq
 	if long {
-		q.wait = min(longestWait-rand.N(longestWait/10), fresh)
+		next.wait = min(longestWait-rand.N(longestWait/10), fresh)
 	}
-	return q
+	return next
 }
 
-// record stores an answer, sends the key if something has changed, and gives the pause that a failure asks for.
-func (r *Client) record(p *podPoll, a answer, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tracked[p.key][p.endpoint.UID] != p {
-		return 0 // Forgotten meanwhile.
+// record stores a response and queues the key if something has changed. It returns the pause after a failure.
+func (c *Client) record(poll *podPoll, received response, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pods[poll.key][poll.endpoint.UID] != poll {
+		return 0 // Forgotten during the request.
 	}
-	before := p.state
-	p.state = after(before, a, now)
-	turned := !before.Err.SameAs(p.state.Err)
-	if turned && a.err != nil {
-		r.log.V(1).Info("A pod's report cannot be read", "app", p.key, "pod", p.endpoint.Name, "cause", a.err.Error())
+	before := poll.state
+	poll.state = after(before, received, now)
+	turned := !before.Err.SameAs(poll.state.Err)
+	if turned && received.err != nil {
+		c.log.V(1).Info("Reading a pod's report failed", "app", poll.key, "pod", poll.endpoint.Name, "cause", received.err.Error())
 	}
-	if turned || report.Changed(before.Report, p.state.Report) {
-		r.changes.Add(p.key)
+	if turned || report.Changed(before.Report, poll.state.Report) {
+		c.tracker.Changed(poll.key)
 	}
-	if a.report != nil {
-		p.read = now
+	if received.report != nil {
+		poll.read = now
 	}
-	if a.err == nil {
-		p.failures = 0
+	if received.err == nil {
+		poll.failures = 0
 		return 0
 	}
-	p.read = time.Time{}
-	p.failures++
-	if now.Sub(p.endpoint.Since) < young {
-		return stretched(firstPause)
+	poll.read = time.Time{}
+	poll.failures++
+	if now.Sub(poll.endpoint.Started) < startupWindow {
+		return failureBackoff.Pause(1)
 	}
-	return stretched(min(firstPause<<min(p.failures-1, 10), longestPause))
+	return failureBackoff.Pause(poll.failures)
 }
 
-// after returns the state after another answer, which keeps all that the answer does not replace.
-func after(s report.PodReport, a answer, now time.Time) report.PodReport {
-	if s.Err = a.err; a.err != nil {
-		if s.Since.IsZero() {
-			s.Since = now
+// after returns the state after a response. The response replaces only those parts of the state that it carries.
+func after(state report.PodReport, received response, now time.Time) report.PodReport {
+	state.Err = received.err
+	if received.err != nil {
+		if state.Since.IsZero() {
+			state.Since = now
 		}
-		if a.silent && s.Gone.IsZero() {
-			s.Gone = now
+		if received.dead && state.Gone.IsZero() {
+			state.Gone = now
 		}
-		return s
+		return state
 	}
-	s.Since, s.Gone = time.Time{}, time.Time{}
-	if a.report != nil {
-		s.Report, s.At = a.report, now
+	state.Since = time.Time{}
+	state.Gone = time.Time{}
+	if received.report != nil {
+		state.Report = received.report
+		state.At = now
 	}
-	return s
+	return state
 }
 
-// stretched is a pause that is up to a tenth longer, at random.
-func stretched(pause time.Duration) time.Duration { return pause + rand.N(pause/10) }
-
-// pacer bounds the requests to one pod.
+// pacer limits the rate of the requests to one pod.
 type pacer struct {
-	next time.Time // When the next request would come if all came evenly.
+	next time.Time // The time of the next request if all came evenly.
 }
 
-// pause is called after each request, and gives the pause before the next one.
+// pause returns the pause before the next request. It is called after each request.
 func (p *pacer) pause(now time.Time) time.Duration {
 	if earliest := now.Add(-burst * refill); p.next.Before(earliest) {
 		p.next = earliest

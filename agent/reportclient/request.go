@@ -19,61 +19,66 @@ import (
 )
 
 const (
-	// answerWithin is how long a pod may take to answer beyond the time that it was asked to wait. A JVM at its memory limit may stand
-	// still for seconds, and then it is not gone.
-	answerWithin = 10 * time.Second
-	// connectWithin is how long a connection may take: the first SYN and the repeats after 1 s and 3 s (RFC 6298).
-	connectWithin = 5 * time.Second
-	// keepIdle, keepInterval and keepCount find a dead machine behind a connection on which nothing is sent: the first probe after 5 s of
-	// silence, two more after 2 s each, and the end 2 s after the last: 5 + 3 x 2 = 11 s.
-	keepIdle, keepInterval, keepCount = 5 * time.Second, 2 * time.Second, 3
-	// maxHeaderBytes bounds the headers of an answer; the agent's are a few hundred bytes.
+	// responseTimeout is the time for a response, in addition to the requested wait. A JVM at its memory limit may stall for seconds, and
+	// is not gone then.
+	responseTimeout = 10 * time.Second
+	// connectTimeout covers the first SYN and the repeats after 1 s and 3 s (RFC 6298).
+	connectTimeout = 5 * time.Second
+	// The keep-alive detects a dead node behind an idle connection: the first probe after 5 s without traffic, two more after 2 s each,
+	// and the end 2 s after the last: 5 + 3 x 2 = 11 s.
+	keepAliveIdle     = 5 * time.Second
+	keepAliveInterval = 2 * time.Second
+	keepAliveCount    = 3
+	// maxHeaderBytes bounds the headers of a response. The agent sends a few hundred bytes.
 	maxHeaderBytes = 16 << 10
 )
 
-// question is one request.
-type question struct {
-	address, uid string
-	news         bool          // Answer when seq is not after; else at once.
-	after        int64         // The seq that is known.
-	wait         time.Duration // The longest wait for news.
+// request is one request for a report.
+type request struct {
+	address string
+	uid     string
+	// onChange delays the response until the report's seq differs from after, or until wait has passed. Without it the response comes at
+	// once.
+	onChange bool
+	after    int64
+	wait     time.Duration
 }
 
-// url gives the address of the request. The wait is in whole seconds.
-func (q question) url() string {
-	u := url.URL{Scheme: "http", Host: q.address, Path: report.Path}
-	if q.news {
-		u.RawQuery = "after=" + strconv.FormatInt(q.after, 10) + "&wait=" + strconv.Itoa(int(q.wait/time.Second)) + "s"
+// url returns the URL of the request. The wait is in whole seconds.
+func (r request) url() string {
+	u := url.URL{Scheme: "http", Host: r.address, Path: report.Path}
+	if r.onChange {
+		u.RawQuery = "after=" + strconv.FormatInt(r.after, 10) + "&wait=" + strconv.Itoa(int(r.wait/time.Second)) + "s"
 	}
 	return u.String()
 }
 
-// answer is what came of it: a report, or an error, or neither if there is no news.
-type answer struct {
+// response is the result of a request: a report, an error, or neither if nothing has changed.
+type response struct {
 	report *report.Report
 	err    *report.Error
-	silent bool // The machine does not acknowledge what is sent to it.
+	dead   bool // The other end of an open connection acknowledges nothing.
 }
 
-// newReportDialer makes the dialer that finds dead machines, those that acknowledge nothing, within about 11 s: by keep-alive while
-// nothing is sent, else by TCP_USER_TIMEOUT, where the system has it.
-func newReportDialer() *net.Dialer {
+// newDialer returns a dialer whose connections end about 11 s after the other end stops to acknowledge: by keep-alive while nothing is
+// sent, otherwise by TCP_USER_TIMEOUT, on systems with that option.
+func newDialer() *net.Dialer {
 	return &net.Dialer{
-		Timeout:         connectWithin,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepIdle, Interval: keepInterval, Count: keepCount},
+		Timeout:         connectTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount},
 		Control:         setUserTimeout,
 	}
 }
 
-// newReportClient makes the client that asks pods, which are not trusted: no redirects, no proxies, HTTP/1.1, nothing compressed. Each
-// request has a connection of its own, so that the end of one is never hidden by a second attempt of the client's.
-func newReportClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
-	var only1 http.Protocols
-	only1.SetHTTP1(true)
+// newHTTPClient returns a client for untrusted pods: no redirects, no proxies, no HTTP/2, no compression. Each request has a connection of
+// its own, so that no automatic retry hides the end of a connection.
+func newHTTPClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            dial,
-			Protocols:              &only1,
+			Protocols:              &protocols,
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaderBytes,
@@ -82,61 +87,66 @@ func newReportClient(dial func(ctx context.Context, network, address string) (ne
 	}
 }
 
-// ask sends one request and reads the answer.
-func (r *Client) ask(ctx context.Context, q question) answer {
-	ctx, cancel := context.WithTimeout(ctx, q.wait+answerWithin)
+// send sends a request and reads the response.
+func (c *Client) send(ctx context.Context, r request) response {
+	ctx, cancel := context.WithTimeout(ctx, r.wait+responseTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url(), http.NoBody)
+	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url(), http.NoBody)
 	if err != nil {
-		return answer{err: &report.Error{Fault: report.Unreachable, Err: err}}
+		return response{err: &report.Error{Fault: report.Unreachable, Err: err}}
 	}
-	request.Header.Set("Accept-Encoding", "identity")
-	request.Header.Set("User-Agent", "streamweir")
-	response, err := r.client.Do(request)
+	sent.Header.Set("Accept-Encoding", "identity")
+	sent.Header.Set("User-Agent", "streamweir")
+	received, err := c.http.Do(sent)
 	if err != nil {
-		return failed(err)
+		return failure(err)
 	}
-	defer func() { _ = response.Body.Close() }() // Only read from: nothing is lost.
-	return read(response, q)
+	defer func() { _ = received.Body.Close() }() // An error cannot lose data: the body is only read.
+	return read(received, r)
 }
 
-// read reads a response.
-func read(response *http.Response, q question) answer {
+// read reads an HTTP response.
+func read(received *http.Response, r request) response {
 	switch {
-	case response.StatusCode == http.StatusNoContent && q.news:
-		return answer{}
-	case response.StatusCode != http.StatusOK:
-		return answer{err: &report.Error{Fault: report.Refused, Status: response.StatusCode}}
-	case response.Header.Get("Content-Encoding") != "":
-		return answer{err: &report.Error{Fault: report.Malformed, Err: errors.New("the report is encoded, although that was not asked for")}}
+	case received.StatusCode == http.StatusNoContent && r.onChange:
+		return response{}
+	case received.StatusCode != http.StatusOK:
+		return response{err: &report.Error{Fault: report.Refused, Status: received.StatusCode}}
+	case received.Header.Get("Content-Encoding") != "":
+		return response{err: &report.Error{Fault: report.Malformed, Err: errors.New("the report is encoded although identity was requested")}}
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, report.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(received.Body, report.MaxBytes+1))
 	if err != nil {
-		return failed(fmt.Errorf("reading the report: %w", err))
+		return failure(fmt.Errorf("reading the report: %w", err))
 	}
-	decoded, err := report.Decode(data, q.uid)
+	decoded, err := report.Decode(data, r.uid)
 	if fault, ok := errors.AsType[*report.Error](err); ok {
-		return answer{err: fault}
+		return response{err: fault}
 	}
-	return answer{report: decoded}
+	return response{report: decoded}
 }
 
-// failed says what the error of a request means: the network's, or an answer that is not HTTP.
-func failed(err error) answer {
+// failure classifies the error of a request: a fault of the network, or a response other than HTTP.
+func failure(err error) response {
 	cause := err
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		cause = u.Err // A url.Error looks like one of the network, whatever is in it.
+	if wrapper, ok := errors.AsType[*url.Error](err); ok {
+		cause = wrapper.Err // A url.Error implements net.Error for any cause.
 	}
-	_, network := errors.AsType[net.Error](cause)
-	if !network && !errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF) && !errors.Is(cause, io.ErrClosedPipe) {
-		return answer{err: &report.Error{Fault: report.Malformed, Err: err}}
+	if !isNetworkFault(cause) {
+		return response{err: &report.Error{Fault: report.Malformed, Err: err}}
 	}
-	return answer{err: &report.Error{Fault: report.Unreachable, Err: err}, silent: isSilence(cause)}
+	return response{err: &report.Error{Fault: report.Unreachable, Err: err}, dead: isDeadPeer(cause)}
 }
 
-// isSilence says whether the kernel has given up a connection because nothing was acknowledged. It then tells what it last heard of the
-// way there, if it has heard something (tcp_write_err in Linux).
-func isSilence(err error) bool {
+// isNetworkFault returns whether the connection failed, or ended before the response did.
+func isNetworkFault(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// isDeadPeer returns whether the kernel has given up an open connection without acknowledgements. Its error is then the last ICMP error on
+// the path to the peer, if there was one (tcp_write_err in Linux).
+func isDeadPeer(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return false
 	}

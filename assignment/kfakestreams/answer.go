@@ -15,10 +15,10 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// sessionTimeoutMillis is what the group's config streams.session.timeout.ms says: the default of Kafka 4.4.
+// sessionTimeoutMillis is the value of the group's config streams.session.timeout.ms: the default of Kafka 4.4.
 const sessionTimeoutMillis = "45000"
 
-// apiVersions adds StreamsGroupDescribe to what kfake can do.
+// apiVersions adds StreamsGroupDescribe to the versions of kfake.
 func (c *Cluster) apiVersions(request kmsg.Request) kmsg.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,13 +26,14 @@ func (c *Cluster) apiVersions(request kmsg.Request) kmsg.Response {
 	response.ApiKeys = slices.Clone(c.keys)
 	if c.describeVersion >= 0 {
 		key := kmsg.NewApiVersionsResponseApiKey()
-		key.ApiKey, key.MaxVersion = streamsGroupDescribeKey, c.describeVersion
+		key.ApiKey = streamsGroupDescribeKey
+		key.MaxVersion = c.describeVersion
 		response.ApiKeys = append(response.ApiKeys, key)
 	}
 	return response
 }
 
-// listGroups lists the groups that this broker coordinates.
+// listGroups lists the groups coordinated by this broker.
 func (c *Cluster) listGroups(request kmsg.Request) kmsg.Response {
 	node := c.CurrentNode()
 	c.mu.Lock()
@@ -47,13 +48,16 @@ func (c *Cluster) listGroups(request kmsg.Request) kmsg.Response {
 			continue
 		}
 		listed := kmsg.NewListGroupsResponseGroup()
-		listed.Group, listed.ProtocolType, listed.GroupState, listed.GroupType = id, "consumer", "Stable", types[id]
+		listed.Group = id
+		listed.ProtocolType = "consumer"
+		listed.GroupState = "Stable"
+		listed.GroupType = types[id]
 		response.Groups = append(response.Groups, listed)
 	}
 	return response
 }
 
-// failure gives the error that a broker answers instead of describing a group, nil for none.
+// failure returns the broker's error for the description of a group, nil for none.
 func (c *Cluster) failure(id string, node int32) *kerr.Error {
 	if err := c.failures[id]; err != nil {
 		return err
@@ -80,7 +84,9 @@ func (c *Cluster) describeGroups(request kmsg.Request) kmsg.Response {
 		case g != nil && g.Protocol == assignment.Classic:
 			g.describeClassic(&described)
 		case c.others[id] == "classic":
-			described.State, described.ProtocolType, described.Protocol = "Stable", "consumer", "range"
+			described.State = "Stable"
+			described.ProtocolType = "consumer"
+			described.Protocol = "range"
 		default:
 			described.State = "Dead"
 			if response.Version >= 6 {
@@ -115,37 +121,40 @@ func (c *Cluster) describeStreams(request kmsg.Request) kmsg.Response {
 	return response
 }
 
-// describeConfigs answers for changelog topics and groups, and leaves requests that have none of them to kfake.
+// describeConfigs returns the configs of changelog topics and groups. It leaves requests without any of them to kfake.
 func (c *Cluster) describeConfigs(request kmsg.Request) kmsg.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	response := request.ResponseKind().(*kmsg.DescribeConfigsResponse)
-	var ours bool
+	var own bool
 	for _, resource := range request.(*kmsg.DescribeConfigsRequest).Resources {
 		described := kmsg.NewDescribeConfigsResponseResource()
-		described.ResourceType, described.ResourceName = resource.ResourceType, resource.ResourceName
+		described.ResourceType = resource.ResourceType
+		described.ResourceName = resource.ResourceName
 		configs, ok := c.configsOf(resource)
-		ours = ours || ok
+		own = own || ok
 		switch {
 		case c.hidden[resource.ResourceName]:
-			described.ErrorCode, configs = kerr.TopicAuthorizationFailed.Code, nil
+			described.ErrorCode = kerr.TopicAuthorizationFailed.Code
+			configs = nil
 		case !ok:
 			described.ErrorCode = kerr.UnknownTopicOrPartition.Code
 		}
 		for _, name := range slices.Sorted(maps.Keys(configs)) {
 			config := kmsg.NewDescribeConfigsResponseResourceConfig()
-			config.Name, config.Value = name, new(configs[name])
+			config.Name = name
+			config.Value = new(configs[name])
 			described.Configs = append(described.Configs, config)
 		}
 		response.Resources = append(response.Resources, described)
 	}
-	if !ours {
+	if !own {
 		return nil
 	}
 	return response
 }
 
-// configsOf gives the configs of a changelog topic or a group.
+// configsOf returns the configs of a changelog topic or a group.
 func (c *Cluster) configsOf(resource kmsg.DescribeConfigsRequestResource) (map[string]string, bool) {
 	if resource.ResourceType == kmsg.ConfigResourceTypeTopic {
 		configs, ok := c.configs[resource.ResourceName]
@@ -158,7 +167,7 @@ func (c *Cluster) configsOf(resource kmsg.DescribeConfigsRequestResource) (map[s
 	return nil, false
 }
 
-// memberID names a thread's member, and clientID its consumer.
+// memberID returns the ID of a member, which is one thread, and clientID the ID of its consumer.
 func (g *group) memberID(in *instance, thread int) string {
 	return fmt.Sprintf("%s-%s", g.clientID(in, thread), in.process)
 }
@@ -167,7 +176,7 @@ func (g *group) clientID(in *instance, thread int) string {
 	return fmt.Sprintf("%s-%s-StreamThread-%d-consumer", g.ID, in.process, thread+1)
 }
 
-// instanceID gives a thread's group.instance.id, nil without static membership.
+// instanceID returns the group.instance.id of a thread, nil without static membership.
 func (g *group) instanceID(in *instance, thread int) *string {
 	if !g.Static {
 		return nil

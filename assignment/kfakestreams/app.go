@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"streamweir.dev/streamweir/assignment"
@@ -23,15 +24,15 @@ const latestOffset = -2
 type App struct {
 	// ID is the application.id.
 	ID string
-	// Protocol of its group.
+	// Protocol is the protocol of its group.
 	Protocol assignment.Protocol
-	// Subtopologies, with the IDs 0, 1 and so on.
+	// Subtopologies have the IDs 0, 1 and so on.
 	Subtopologies []Subtopology
-	// Threads of each instance; at least 1.
+	// Threads is the number of threads of each instance, at least 1.
 	Threads int
-	// Standbys of each stateful task (num.standby.replicas, or the group's config on the broker).
+	// Standbys is the number of standbys of each stateful task (num.standby.replicas, or the group's config on the broker).
 	Standbys int
-	// Version of SubscriptionInfo and AssignmentInfo; 0: the latest.
+	// Version is the version of SubscriptionInfo and AssignmentInfo, by default the latest.
 	Version int32
 	// Static gives each thread a group.instance.id.
 	Static bool
@@ -39,25 +40,25 @@ type App struct {
 
 // Subtopology is one subtopology of an [App].
 type Subtopology struct {
-	// Sources are its source topics, and the number of partitions of each.
+	// Sources are its source topics.
 	Sources []string
-	// Partitions of each source topic, and so the number of its tasks.
+	// Partitions is the number of partitions of each source topic, and so the number of its tasks.
 	Partitions int32
-	// Stores with a changelog.
+	// Stores are its stores. Each has a changelog.
 	Stores []Store
 }
 
 // Store is a state store with a changelog.
 type Store struct {
-	// Name of the store.
+	// Name is the name of the store.
 	Name string
-	// Kind decides on the changelog's configs.
+	// Kind determines the configs of the changelog.
 	Kind assignment.StoreKind
-	// Retention of a window, join or versioned store.
+	// Retention is the retention of a window, join or versioned store.
 	Retention time.Duration
 }
 
-// configs gives a changelog's configs as Kafka Streams sets them: a day more than the store's retention
+// configs returns the configs of a changelog as set by Kafka Streams: with a day added to the retention of the store
 // (InternalTopologyBuilder.createChangelogTopicConfig).
 func (s Store) configs() map[string]string {
 	topicRetention := strconv.FormatInt((s.Retention + 24*time.Hour).Milliseconds(), 10)
@@ -71,28 +72,28 @@ func (s Store) configs() map[string]string {
 	}
 }
 
-// changelog gives the name of a store's changelog topic.
+// changelog returns the name of the changelog topic of a store.
 func (a App) changelog(s Store) string { return a.ID + "-" + s.Name + "-changelog" }
 
-// check says what is wrong with an app.
+// check returns an error for an invalid app.
 func (a App) check() error {
 	switch {
 	case a.ID == "":
-		return errors.New("an app must have an ID")
+		return errors.New("the app has no ID")
 	case a.Protocol != assignment.Classic && a.Protocol != assignment.Streams:
-		return fmt.Errorf("app %q: protocol %q must be %s or %s", a.ID, a.Protocol, assignment.Classic, assignment.Streams)
+		return fmt.Errorf("app %q: protocol %q is not %s or %s", a.ID, a.Protocol, assignment.Classic, assignment.Streams)
 	case a.Threads < 1:
-		return fmt.Errorf("app %q: threads must be at least 1", a.ID)
+		return fmt.Errorf("app %q: threads are below 1", a.ID)
 	}
 	for i, s := range a.Subtopologies {
 		if len(s.Sources) == 0 || s.Partitions < 1 {
-			return fmt.Errorf("app %q: subtopology %d must have source topics with partitions", a.ID, i)
+			return fmt.Errorf("app %q: subtopology %d has no source topics with partitions", a.ID, i)
 		}
 	}
 	return nil
 }
 
-// tasks gives all tasks, the stateful ones first: they are dealt first, as by the real assignors.
+// tasks returns all tasks, stateful ones first: they are assigned first, as by the assignors of Kafka Streams.
 func (a App) tasks() []task {
 	var tasks []task
 	for _, stateful := range []bool{true, false} {
@@ -108,7 +109,7 @@ func (a App) tasks() []task {
 	return tasks
 }
 
-// task is a task that knows whether it has state.
+// task is a task with a flag for state.
 type task struct {
 	assignment.Task
 
@@ -119,16 +120,17 @@ type task struct {
 type instance struct {
 	host    string
 	process string
-	garbled bool
-	// current is what it runs; target is what it is to run, and is current once the group has settled.
-	current, target assignment.Tasks
+	garbled bool             // Its metadata is malformed.
+	current assignment.Tasks // Its running tasks.
+	target  assignment.Tasks // Its running tasks after the end of the rebalance.
 }
 
-// newInstance gives an instance a process ID that is the same in every run.
+// newInstance returns an instance. Its process ID is the same in every run.
 func newInstance(app, host string, start int) *instance {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", app, host, start))
-	h := hex.EncodeToString(sum[:16])
-	return &instance{host: host, process: h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]}
+	digits := hex.EncodeToString(sum[:16])
+	process := strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
+	return &instance{host: host, process: process}
 }
 
 // group is an app with its running instances.
@@ -140,13 +142,14 @@ type group struct {
 	rebalancing bool
 }
 
-// rebalance deals all tasks anew: an active task stays where it is, or goes to a copy, as long as that instance has not
-// its share yet; the others go to those with least. Then come the standbys.
+// rebalance assigns all tasks again. An active task stays on its instance or moves to a standby, unless that instance already has its
+// share. The others move to the instance with the fewest tasks. Standbys are assigned last.
 func (g *group) rebalance() {
 	g.rebalancing = true
 	before := map[*instance]assignment.Tasks{}
 	for _, in := range g.instances {
-		before[in], in.target = in.target, assignment.Tasks{}
+		before[in] = in.target
+		in.target = assignment.Tasks{}
 	}
 	if len(g.instances) == 0 {
 		return
@@ -168,7 +171,7 @@ func (g *group) rebalance() {
 	}
 }
 
-// choose gives the instance for an active task.
+// choose returns the instance for an active task.
 func (g *group) choose(t assignment.Task, before map[*instance]assignment.Tasks, share int) *instance {
 	rank := func(in *instance) int {
 		switch {
@@ -186,7 +189,7 @@ func (g *group) choose(t assignment.Task, before map[*instance]assignment.Tasks,
 	})
 }
 
-// addStandbys puts a task's standbys on the instances with least tasks that do not have it.
+// addStandbys assigns the standbys of a task to the instances with the fewest tasks, of those without the task.
 func (g *group) addStandbys(t assignment.Task) {
 	for range min(g.Standbys, len(g.instances)-1) {
 		free := slices.DeleteFunc(slices.Clone(g.instances), func(in *instance) bool {
@@ -199,7 +202,7 @@ func (g *group) addStandbys(t assignment.Task) {
 	}
 }
 
-// settle makes what was decided true.
+// settle completes the rebalance.
 func (g *group) settle() {
 	g.rebalancing = false
 	for _, in := range g.instances {
@@ -207,16 +210,16 @@ func (g *group) settle() {
 	}
 }
 
-// thread gives the tasks of one of an instance's threads: every n-th.
+// thread returns the tasks of one thread of an instance: every n-th.
 func (g *group) thread(tasks assignment.Tasks, thread int) assignment.Tasks {
-	deal := func(all []assignment.Task) []assignment.Task {
-		var mine []assignment.Task
+	part := func(all []assignment.Task) []assignment.Task {
+		var own []assignment.Task
 		for i, t := range all {
 			if i%g.Threads == thread {
-				mine = append(mine, t)
+				own = append(own, t)
 			}
 		}
-		return mine
+		return own
 	}
-	return assignment.Tasks{Active: deal(tasks.Active), Standby: deal(tasks.Standby)}
+	return assignment.Tasks{Active: part(tasks.Active), Standby: part(tasks.Standby)}
 }

@@ -1,11 +1,11 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kfakestreams is an in-process Kafka cluster with Kafka Streams applications in it, for tests and for the demo.
+// Package kfakestreams is an in-process Kafka cluster with Kafka Streams applications, for tests and for the demo.
 //
-// The applications do not run: the cluster answers as a real one does while they run. Members of a classic group speak
-// the bytes of the real protocol (SubscriptionInfo and AssignmentInfo); a streams group answers StreamsGroupDescribe at
-// its coordinator. Instances can join and be lost, and the tasks move. Everything else is kfake's.
+// The applications do not run: the cluster responds like a real one while they run. Members of a classic group send the messages of the
+// real protocol (SubscriptionInfo and AssignmentInfo); the coordinator of a streams group implements StreamsGroupDescribe. Instances can
+// join and leave, and their tasks move. kfake implements everything else.
 package kfakestreams
 
 import (
@@ -24,7 +24,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// The API keys that this package answers itself.
+// API keys of the requests that this package handles.
 const (
 	describeGroupsKey       = 15
 	listGroupsKey           = 16
@@ -33,24 +33,24 @@ const (
 	streamsGroupDescribeKey = 89
 )
 
-// errRefused makes kfake close a connection.
+// errRefused closes a connection of kfake.
 var errRefused = errors.New("refused")
 
-// newestDescribe is the newest version of StreamsGroupDescribe, that of Kafka 4.4.
+// newestDescribe is the newest version of StreamsGroupDescribe, from Kafka 4.4.
 const newestDescribe = 1
 
 // Cluster is the in-process cluster.
 type Cluster struct {
 	*kfake.Cluster
 
-	keys []kmsg.ApiVersionsResponseApiKey // What kfake itself can do.
+	keys []kmsg.ApiVersionsResponseApiKey // The versions of kfake itself.
 
 	mu              sync.Mutex
 	groups          map[string]*group
-	others          map[string]string // Groups of other consumers, to type.
+	others          map[string]string // Types of groups of other consumers, by name.
 	failures        map[string]*kerr.Error
 	configs         map[string]map[string]string // By changelog topic.
-	hidden          map[string]bool              // Topics and groups whose configs may not be read.
+	hidden          map[string]bool              // Topics and groups without permission to read their configs.
 	refused         map[int16]bool
 	describeVersion int16
 }
@@ -71,11 +71,11 @@ func New(options ...kfake.Opt) (*Cluster, error) {
 		refused:         map[int16]bool{},
 		describeVersion: newestDescribe,
 	}
-	if err := c.learnVersions(); err != nil {
+	if err := c.readVersions(); err != nil {
 		fake.Close()
 		return nil, err
 	}
-	for key, answer := range map[int16]func(kmsg.Request) kmsg.Response{
+	for key, handle := range map[int16]func(kmsg.Request) kmsg.Response{
 		describeGroupsKey:       c.describeGroups,
 		listGroupsKey:           c.listGroups,
 		apiVersionsKey:          c.apiVersions,
@@ -87,47 +87,46 @@ func New(options ...kfake.Opt) (*Cluster, error) {
 			if c.refuses(key) {
 				return nil, errRefused, true
 			}
-			response := answer(request)
+			response := handle(request)
 			return response, nil, response != nil
 		})
 	}
 	return c, nil
 }
 
-// learnVersions asks kfake what it can do, before the answer is extended. It does so in plain text, and so the cluster
-// cannot be one that speaks TLS.
-func (c *Cluster) learnVersions() error {
+// readVersions reads the API versions of kfake before any are added. It connects in plain text, so the cluster cannot use TLS.
+func (c *Cluster) readVersions() error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {
-		return fmt.Errorf("asking the in-process Kafka what it can do: %w", err)
+		return fmt.Errorf("reading the API versions of the in-process Kafka: %w", err)
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	answer, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
+	response, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
 	if err != nil {
-		return fmt.Errorf("asking the in-process Kafka what it can do: %w", err)
+		return fmt.Errorf("reading the API versions of the in-process Kafka: %w", err)
 	}
-	c.keys = answer.ApiKeys
+	c.keys = response.ApiKeys
 	return nil
 }
 
-// Add makes an application's topics and its group, which has no members yet.
+// Add creates the topics of an application and its group without members.
 func (c *Cluster) Add(app App) error {
 	if err := app.check(); err != nil {
 		return err
 	}
-	for _, s := range app.Subtopologies {
-		for _, topic := range s.Sources {
+	for _, subtopology := range app.Subtopologies {
+		for _, topic := range subtopology.Sources {
 			if c.TopicInfo(topic) != nil {
 				continue
 			}
-			if err := c.CreateTopic(topic, s.Partitions, nil); err != nil {
+			if err := c.CreateTopic(topic, subtopology.Partitions, nil); err != nil {
 				return fmt.Errorf("app %q: creating topic %q: %w", app.ID, topic, err)
 			}
 		}
-		for _, store := range s.Stores {
-			if err := c.CreateTopic(app.changelog(store), s.Partitions, nil); err != nil {
+		for _, store := range subtopology.Stores {
+			if err := c.CreateTopic(app.changelog(store), subtopology.Partitions, nil); err != nil {
 				return fmt.Errorf("app %q: creating the changelog of store %q: %w", app.ID, store.Name, err)
 			}
 		}
@@ -135,23 +134,22 @@ func (c *Cluster) Add(app App) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.groups[app.ID] = &group{App: app}
-	for _, s := range app.Subtopologies {
-		for _, store := range s.Stores {
+	for _, subtopology := range app.Subtopologies {
+		for _, store := range subtopology.Stores {
 			c.configs[app.changelog(store)] = store.configs()
 		}
 	}
 	return nil
 }
 
-// AddOther makes a group that is none of Kafka Streams: of type "classic" with the assignor "range", or of type
-// "consumer" or "share".
+// AddOther creates a group of other consumers: of type "classic" with the assignor "range", or of type "consumer" or "share".
 func (c *Cluster) AddOther(name, groupType string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.others[name] = groupType
 }
 
-// Join starts an instance at each host, and deals the tasks. The group is stable after it.
+// Join starts an instance at each host and assigns the tasks. The group is stable afterwards.
 func (c *Cluster) Join(app string, hosts ...string) error {
 	return c.change(app, func(g *group) error {
 		for _, host := range hosts {
@@ -177,7 +175,7 @@ func (c *Cluster) Lose(app, host string) error {
 	})
 }
 
-// Settle ends a rebalance: the group is stable, and runs what was decided.
+// Settle ends a rebalance: the group is stable with the new assignment.
 func (c *Cluster) Settle(app string) error {
 	return c.change(app, func(g *group) error { g.settle(); return nil })
 }
@@ -196,7 +194,7 @@ func (c *Cluster) Restart(app string, protocol assignment.Protocol) error {
 	})
 }
 
-// Garble makes the members at a host of a classic group send bytes that nobody can read.
+// Garble makes the metadata of the members at a host of a classic group malformed.
 func (c *Cluster) Garble(app, host string) error {
 	return c.change(app, func(g *group) error {
 		for _, in := range g.instances {
@@ -206,7 +204,7 @@ func (c *Cluster) Garble(app, host string) error {
 	})
 }
 
-// Fail makes the coordinator answer with an error when the group is described; nil ends that.
+// Fail makes the description of a group return an error; nil ends that.
 func (c *Cluster) Fail(group string, with *kerr.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,30 +214,30 @@ func (c *Cluster) Fail(group string, with *kerr.Error) {
 	}
 }
 
-// HideConfigs denies the right to read the configs of a topic or group.
+// HideConfigs denies the permission to read the configs of a topic or group.
 func (c *Cluster) HideConfigs(resource string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hidden[resource] = true
 }
 
-// Refuse closes each connection that sends a request of one of the kinds that this package answers: DescribeGroups,
-// ListGroups, ApiVersions, DescribeConfigs, StreamsGroupDescribe.
+// Refuse closes each connection with a request of one of these kinds: DescribeGroups, ListGroups, ApiVersions, DescribeConfigs,
+// StreamsGroupDescribe.
 func (c *Cluster) Refuse(key kmsg.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused[key.Int16()] = true
 }
 
-// refuses says whether requests of a kind are refused.
+// refuses returns whether requests of a kind are refused.
 func (c *Cluster) refuses(key int16) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refused[key]
 }
 
-// LimitStreamsDescribe sets the newest version of StreamsGroupDescribe: 1 as in Kafka 4.4, 0 as in 4.1 to 4.3, -1 for
-// older brokers that do not know it.
+// LimitStreamsDescribe sets the newest version of StreamsGroupDescribe: 1 as in Kafka 4.4, 0 as in 4.1 to 4.3, -1 for older brokers without
+// it.
 func (c *Cluster) LimitStreamsDescribe(version int16) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +250,7 @@ func (c *Cluster) change(app string, do func(*group) error) error {
 	defer c.mu.Unlock()
 	g := c.groups[app]
 	if g == nil {
-		return fmt.Errorf("there is no app %q", app)
+		return fmt.Errorf("unknown app %q", app)
 	}
 	return do(g)
 }

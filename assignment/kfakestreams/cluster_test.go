@@ -24,7 +24,7 @@ func app(standbys int) App {
 	}}
 }
 
-// check checks that a settled group runs each task once, with all the standbys there can be, on no instance twice.
+// check checks that a settled group runs each task once, with as many standbys as possible and at most one copy per instance.
 func check(t *testing.T, g *group) {
 	t.Helper()
 	active, standbys := map[assignment.Task]int{}, map[assignment.Task]int{}
@@ -32,7 +32,7 @@ func check(t *testing.T, g *group) {
 		for _, task := range in.current.Active {
 			active[task]++
 			if slices.Contains(in.current.Standby, task) {
-				t.Errorf("%s is active and a standby of %v", in.host, task)
+				t.Errorf("%s has the active task and a standby of %v", in.host, task)
 			}
 		}
 		for _, task := range in.current.Standby {
@@ -45,12 +45,12 @@ func check(t *testing.T, g *group) {
 			want = min(g.Standbys, len(g.instances)-1)
 		}
 		if active[task.Task] != 1 || standbys[task.Task] != want {
-			t.Errorf("task %v is active %d times with %d standbys, should be once with %d", task.Task, active[task.Task],
+			t.Errorf("task %v is active %d times with %d standbys, want once with %d", task.Task, active[task.Task],
 				standbys[task.Task], want)
 		}
 	}
 	if len(active) != len(g.tasks()) {
-		t.Errorf("%d tasks are active, should be %d", len(active), len(g.tasks()))
+		t.Errorf("%d tasks are active, want %d", len(active), len(g.tasks()))
 	}
 }
 
@@ -71,7 +71,7 @@ func TestRebalancesRunEachTaskOnce(t *testing.T) {
 				share := (12 + len(g.instances) - 1) / len(g.instances)
 				for _, in := range g.instances {
 					if len(in.current.Active) > share {
-						t.Errorf("%s runs %d tasks, should be %d at most", in.host, len(in.current.Active), share)
+						t.Errorf("%s runs %d tasks, want at most %d", in.host, len(in.current.Active), share)
 					}
 				}
 			}
@@ -79,7 +79,7 @@ func TestRebalancesRunEachTaskOnce(t *testing.T) {
 	}
 }
 
-func TestALossLeavesTheOtherTasksWhereTheyAre(t *testing.T) {
+func TestALossKeepsTheOtherTasksInPlace(t *testing.T) {
 	g := &group{App: app(1)}
 	for _, host := range []string{"a", "b", "c"} {
 		g.instances = append(g.instances, newInstance("app", host, 1))
@@ -96,13 +96,13 @@ func TestALossLeavesTheOtherTasksWhereTheyAre(t *testing.T) {
 	for _, in := range g.instances {
 		for _, task := range before[in.host] {
 			if !slices.Contains(in.current.Active, task) {
-				t.Errorf("%s had task %v and should still have it", in.host, task)
+				t.Errorf("%s has lost task %v", in.host, task)
 			}
 		}
 	}
 }
 
-func TestTheClusterSaysWhatItIsToldWrongly(t *testing.T) {
+func TestErrorsOfInvalidCalls(t *testing.T) {
 	c, err := New()
 	if err != nil {
 		t.Fatal(err)
@@ -117,22 +117,22 @@ func TestTheClusterSaysWhatItIsToldWrongly(t *testing.T) {
 		return c.Add(a)
 	}
 	for want, err := range map[string]error{
-		"an app must have an ID":                    without(func(a *App) { a.ID = "" }),
-		`protocol "" must be Classic or Streams`:    without(func(a *App) { a.Protocol = "" }),
-		"threads must be at least 1":                without(func(a *App) { a.Threads = 0 }),
-		"subtopology 1 must have source topics":     without(func(a *App) { a.Subtopologies[1].Sources = nil }),
-		"subtopology 0 must have source topics":     without(func(a *App) { a.Subtopologies[0].Partitions = 0 }),
+		"the app has no ID":                         without(func(a *App) { a.ID = "" }),
+		`protocol "" is not Classic or Streams`:     without(func(a *App) { a.Protocol = "" }),
+		"threads are below 1":                       without(func(a *App) { a.Threads = 0 }),
+		"subtopology 1 has no source topics":        without(func(a *App) { a.Subtopologies[1].Sources = nil }),
+		"subtopology 0 has no source topics":        without(func(a *App) { a.Subtopologies[0].Partitions = 0 }),
 		"creating the changelog of store \"store\"": c.Add(app(0)),
-		`there is no app "nobody"`:                  c.Join("nobody", "a"),
+		`unknown app "missing"`:                     c.Join("missing", "a"),
 		`app "app" has no instance at "a"`:          c.Lose("app", "a"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error is %v, should have %q in it", err, want)
+			t.Errorf("the error is %v, should contain %q", err, want)
 		}
 	}
 }
 
-func TestEverythingElseIsKfakes(t *testing.T) {
+func TestOtherRequestsAreLeftToKfake(t *testing.T) {
 	c, err := New()
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestEverythingElseIsKfakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if records := client.PollFetches(t.Context()).Records(); len(records) != 1 || string(records[0].Value) != "x" {
-		t.Errorf("the record came back as %v", records)
+		t.Errorf("the received records are %v", records)
 	}
 	request := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
@@ -159,6 +159,6 @@ func TestEverythingElseIsKfakes(t *testing.T) {
 	response, err := request.RequestWith(t.Context(), client)
 	if err != nil || len(response.Resources) != 1 || len(response.Resources[0].Configs) != 1 ||
 		*response.Resources[0].Configs[0].Value != "1234" {
-		t.Errorf("the topic's configs are %+v (%v)", response, err)
+		t.Errorf("the configs of the topic are %+v (%v)", response, err)
 	}
 }

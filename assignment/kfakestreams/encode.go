@@ -14,79 +14,79 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// EncodeSubscription writes a SubscriptionInfo as Kafka Streams does, versions 1 to 11, without an endpoint and without
-// client tags. It is the reverse of [assignment.DecodeSubscription]; a process ID that is no UUID is an error.
-func EncodeSubscription(s assignment.SubscriptionInfo) ([]byte, error) {
-	process, err := hex.DecodeString(strings.ReplaceAll(s.ProcessID, "-", ""))
+// EncodeSubscription encodes a SubscriptionInfo as Kafka Streams does, versions 1 to 11, without endpoint and client tags. It is the
+// reverse of [assignment.DecodeSubscription]. The process ID must be a UUID.
+func EncodeSubscription(info assignment.SubscriptionInfo) ([]byte, error) {
+	process, err := hex.DecodeString(strings.ReplaceAll(info.ProcessID, "-", ""))
 	if err != nil || len(process) != 16 {
-		return nil, fmt.Errorf("process ID %q must be a UUID", s.ProcessID)
+		return nil, fmt.Errorf("process ID %q must be a UUID", info.ProcessID)
 	}
-	v := s.Version
+	version := info.Version
 	w := writer{}
-	w.int32(v)
-	if v >= 3 {
-		w.int32(s.LatestVersion)
+	w.int32(version)
+	if version >= 3 {
+		w.int32(info.LatestVersion)
 	}
 	w.data = append(w.data, process...)
-	if v <= 6 {
-		w.previousTasks(s.Tasks)
+	if version <= 6 {
+		w.previousTasks(info.Tasks)
 	}
-	if v >= 2 {
+	if version >= 2 {
 		w.int32(0) // No endpoint.
 	}
 	switch {
-	case v >= 10:
-		w.offsetSums(s.Tasks)
-	case v >= 7:
-		w.groupedOffsetSums(s.Tasks)
+	case version >= 10:
+		w.offsetSums(info.Tasks)
+	case version >= 7:
+		w.groupedOffsetSums(info.Tasks)
 	}
-	if v >= 8 {
+	if version >= 8 {
 		w.data = append(w.data, 0) // The unique field.
 	}
-	if v >= 9 {
-		w.int32(s.ErrorCode)
+	if version >= 9 {
+		w.int32(info.ErrorCode)
 	}
-	if v >= 11 {
+	if version >= 11 {
 		w.int32(0) // No client tags.
 	}
 	return w.data, nil
 }
 
-// EncodeAssignment writes an AssignmentInfo as Kafka Streams does, versions 1 to 11, without hosts for interactive
-// queries. It is the reverse of [assignment.DecodeAssignment].
-func EncodeAssignment(a assignment.AssignmentInfo) []byte {
-	v := a.Version
+// EncodeAssignment encodes an AssignmentInfo as Kafka Streams does, versions 1 to 11, without hosts for interactive queries. It is the
+// reverse of [assignment.DecodeAssignment].
+func EncodeAssignment(info assignment.AssignmentInfo) []byte {
+	version := info.Version
 	w := writer{}
-	w.int32(v)
-	if v >= 3 {
-		w.int32(a.CommonVersion)
+	w.int32(version)
+	if version >= 3 {
+		w.int32(info.CommonVersion)
 	}
-	w.int32(int32(len(a.Active)))
-	for _, t := range a.Active {
-		w.task(t, v)
+	w.int32(int32(len(info.Active)))
+	for _, task := range info.Active {
+		w.task(task, version)
 	}
-	w.int32(int32(len(a.Standby)))
-	for _, s := range a.Standby {
-		w.task(s.Task, v)
-		w.int32(int32(len(s.Partitions)))
-		for _, p := range s.Partitions {
-			w.text(p.Topic)
-			w.int32(p.Partition)
+	w.int32(int32(len(info.Standby)))
+	for _, standby := range info.Standby {
+		w.task(standby.Task, version)
+		w.int32(int32(len(standby.Partitions)))
+		for _, partition := range standby.Partitions {
+			w.text(partition.Topic)
+			w.int32(partition.Partition)
 		}
 	}
 	switch {
-	case v >= 6:
+	case version >= 6:
 		w.int32(0, 0, 0) // Topic dictionary, hosts of active tasks, hosts of standbys.
-	case v == 5:
+	case version == 5:
 		w.int32(0, 0) // Topic dictionary, hosts.
-	case v >= 2:
+	case version >= 2:
 		w.int32(0) // Hosts.
 	}
-	if v >= 4 {
-		w.int32(a.ErrorCode)
+	if version >= 4 {
+		w.int32(info.ErrorCode)
 	}
-	if v >= 7 {
-		w.int64(a.NextRebalanceMillis)
+	if version >= 7 {
+		w.int64(info.NextRebalanceMillis)
 	}
 	return w.data
 }
@@ -125,14 +125,16 @@ func (w *writer) task(t assignment.Task, version int32) {
 	}
 }
 
-// split gives the parts of a task's subtopology: the name of a named topology, mostly none, and the number.
+// split returns the name of a named topology, usually none, and the number of a task's subtopology.
 func split(t assignment.Task) (string, int32) {
-	topology, number := "", t.Subtopology
-	if i := strings.LastIndex(number, "__"); i >= 0 {
-		topology, number = number[:i], number[i+2:]
+	topology := ""
+	digits := t.Subtopology
+	if i := strings.LastIndex(digits, "__"); i >= 0 {
+		topology = digits[:i]
+		digits = digits[i+2:]
 	}
-	n, _ := strconv.ParseInt(number, 10, 32) // The classic protocol has numbers only.
-	return topology, int32(n)
+	number, _ := strconv.ParseInt(digits, 10, 32) // The classic protocol has numbers only.
+	return topology, int32(number)
 }
 
 // previousTasks writes the tasks of versions 1 to 6: active ones, then copies.

@@ -5,6 +5,7 @@ package kfakestreams
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -13,8 +14,7 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// describeClassic fills in the description of a classic group: members come with their bytes only while it is stable,
-// as from a real broker.
+// describeClassic adds the state and the members of a classic group. As from a real broker, members have metadata only in the state Stable.
 func (g *group) describeClassic(described *kmsg.DescribeGroupsResponseGroup) {
 	described.ProtocolType = "consumer"
 	switch {
@@ -23,44 +23,49 @@ func (g *group) describeClassic(described *kmsg.DescribeGroupsResponseGroup) {
 	case g.rebalancing:
 		described.State = "PreparingRebalance"
 	default:
-		described.State, described.Protocol = "Stable", "stream"
+		described.State = "Stable"
+		described.Protocol = "stream"
 	}
 	for _, in := range g.instances {
 		for thread := range g.Threads {
-			m := kmsg.NewDescribeGroupsResponseGroupMember()
-			m.MemberID, m.ClientID = g.memberID(in, thread), g.clientID(in, thread)
-			m.ClientHost, m.InstanceID = "/"+in.host, g.instanceID(in, thread)
+			member := kmsg.NewDescribeGroupsResponseGroupMember()
+			member.MemberID = g.memberID(in, thread)
+			member.ClientID = g.clientID(in, thread)
+			member.ClientHost = "/" + in.host
+			member.InstanceID = g.instanceID(in, thread)
 			if !g.rebalancing {
-				m.ProtocolMetadata, m.MemberAssignment = g.metadata(in, thread), g.assigned(in, thread)
+				member.ProtocolMetadata = g.metadata(in, thread)
+				member.MemberAssignment = g.assigned(in, thread)
 			}
-			described.Members = append(described.Members, m)
+			described.Members = append(described.Members, member)
 		}
 	}
 }
 
-// metadata gives a member's subscription. The first thread of an instance reports the state of the whole process.
+// metadata returns the subscription of a member. The first thread of an instance reports the state of the whole process.
 func (g *group) metadata(in *instance, thread int) []byte {
-	s := assignment.SubscriptionInfo{Version: g.version(), LatestVersion: assignment.LatestVersion, ProcessID: in.process}
+	info := assignment.SubscriptionInfo{Version: g.version(), LatestVersion: assignment.LatestVersion, ProcessID: in.process}
 	if thread == 0 {
-		s.Tasks = g.offsets(in)
+		info.Tasks = g.offsets(in)
 	}
-	userData, err := EncodeSubscription(s)
+	userData, err := EncodeSubscription(info)
 	if err != nil || in.garbled {
 		userData = []byte{0, 0, 0, 11, 0xde, 0xad}
 	}
 	metadata := kmsg.NewConsumerMemberMetadata()
-	metadata.Version, metadata.UserData = 3, userData
-	for _, s := range g.Subtopologies {
-		metadata.Topics = append(metadata.Topics, s.Sources...)
+	metadata.Version = 3
+	metadata.UserData = userData
+	for _, subtopology := range g.Subtopologies {
+		metadata.Topics = append(metadata.Topics, subtopology.Sources...)
 	}
 	slices.Sort(metadata.Topics)
 	return metadata.AppendTo(nil)
 }
 
-// version is that of the infos.
+// version returns the version of the messages.
 func (g *group) version() int32 { return cmp.Or(g.Version, assignment.LatestVersion) }
 
-// offsets gives the tasks whose state an instance has.
+// offsets returns the tasks whose state an instance has.
 func (g *group) offsets(in *instance) []assignment.TaskOffset {
 	var offsets []assignment.TaskOffset
 	for _, t := range in.current.Active {
@@ -74,7 +79,7 @@ func (g *group) offsets(in *instance) []assignment.TaskOffset {
 	return offsets
 }
 
-// subtopology gives a task's subtopology.
+// subtopology returns the subtopology of a task.
 func (g *group) subtopology(t assignment.Task) Subtopology {
 	i, err := strconv.Atoi(t.Subtopology)
 	if err != nil {
@@ -83,14 +88,14 @@ func (g *group) subtopology(t assignment.Task) Subtopology {
 	return g.Subtopologies[i]
 }
 
-// assigned gives a member's assignment: the partitions, and for each in their order its task.
+// assigned returns the assignment of a member: its partitions, and the task of each of them in their order.
 func (g *group) assigned(in *instance, thread int) []byte {
-	mine := g.thread(in.current, thread)
+	own := g.thread(in.current, thread)
 	info := assignment.AssignmentInfo{Version: g.version(), CommonVersion: assignment.LatestVersion,
 		NextRebalanceMillis: assignment.NoRebalance}
 	byTopic := map[string][]int32{}
 	tasks := map[assignment.TopicPartition]assignment.Task{}
-	for _, t := range mine.Active {
+	for _, t := range own.Active {
 		for _, topic := range g.subtopology(t).Sources {
 			byTopic[topic] = append(byTopic[topic], t.Partition)
 			tasks[assignment.TopicPartition{Topic: topic, Partition: t.Partition}] = t
@@ -98,16 +103,17 @@ func (g *group) assigned(in *instance, thread int) []byte {
 	}
 	outer := kmsg.NewConsumerMemberAssignment()
 	outer.Version = 3
-	for _, topic := range sortedKeys(byTopic) {
+	for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
 		slices.Sort(byTopic[topic])
 		assigned := kmsg.NewConsumerMemberAssignmentTopic()
-		assigned.Topic, assigned.Partitions = topic, byTopic[topic]
+		assigned.Topic = topic
+		assigned.Partitions = byTopic[topic]
 		outer.Topics = append(outer.Topics, assigned)
-		for _, p := range byTopic[topic] {
-			info.Active = append(info.Active, tasks[assignment.TopicPartition{Topic: topic, Partition: p}])
+		for _, partition := range byTopic[topic] {
+			info.Active = append(info.Active, tasks[assignment.TopicPartition{Topic: topic, Partition: partition}])
 		}
 	}
-	for _, t := range mine.Standby {
+	for _, t := range own.Standby {
 		standby := assignment.StandbyTask{Task: t}
 		for _, topic := range g.subtopology(t).Sources {
 			standby.Partitions = append(standby.Partitions, assignment.TopicPartition{Topic: topic, Partition: t.Partition})
@@ -118,17 +124,7 @@ func (g *group) assigned(in *instance, thread int) []byte {
 	return outer.AppendTo(nil)
 }
 
-func sortedKeys(m map[string][]int32) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// describeStreams fills in the description of a streams group: while it rebalances, members still run their old tasks
-// and have a target.
+// describeStreams adds the state and the members of a streams group. During a rebalance members run their old tasks and have a target.
 func (g *group) describeStreams(described *kmsg.StreamsGroupDescribeResponseGroup) {
 	described.State = "Stable"
 	switch {
@@ -137,33 +133,39 @@ func (g *group) describeStreams(described *kmsg.StreamsGroupDescribeResponseGrou
 	case g.rebalancing:
 		described.State = "Reconciling"
 	}
-	described.Epoch, described.AssignmentEpoch = int32(g.starts), int32(g.starts)
+	described.Epoch = int32(g.starts)
+	described.AssignmentEpoch = int32(g.starts)
 	described.TopologyDescriptionStatus = 1 // Not stored: the default, without a plugin in the broker.
 	described.Topology = g.topology()
 	for _, in := range g.instances {
 		for thread := range g.Threads {
-			m := kmsg.NewStreamsGroupDescribeResponseGroupMember()
-			m.MemberID, m.ClientID = g.memberID(in, thread), g.clientID(in, thread)
-			m.ClientHost, m.InstanceID, m.ProcessID = "/"+in.host, g.instanceID(in, thread), in.process
-			m.Assignment = streamsAssignment(g.thread(in.current, thread))
-			m.TargetAssignment = streamsAssignment(g.thread(in.target, thread))
-			described.Members = append(described.Members, m)
+			member := kmsg.NewStreamsGroupDescribeResponseGroupMember()
+			member.MemberID = g.memberID(in, thread)
+			member.ClientID = g.clientID(in, thread)
+			member.ClientHost = "/" + in.host
+			member.InstanceID = g.instanceID(in, thread)
+			member.ProcessID = in.process
+			member.Assignment = streamsAssignment(g.thread(in.current, thread))
+			member.TargetAssignment = streamsAssignment(g.thread(in.target, thread))
+			described.Members = append(described.Members, member)
 		}
 	}
 }
 
-// topology gives the subtopologies as the members sent them: changelogs without a number of partitions.
+// topology returns the subtopologies in the form of the members: changelogs without a number of partitions.
 func (g *group) topology() *kmsg.StreamsGroupDescribeResponseGroupTopology {
 	topology := kmsg.NewStreamsGroupDescribeResponseGroupTopology()
-	for i, s := range g.Subtopologies {
+	for i, subtopology := range g.Subtopologies {
 		sub := kmsg.NewStreamsGroupDescribeResponseGroupTopologySubtopology()
-		sub.SubtopologyID, sub.SourceTopics = strconv.Itoa(i), s.Sources
-		for _, store := range s.Stores {
+		sub.SubtopologyID = strconv.Itoa(i)
+		sub.SourceTopics = subtopology.Sources
+		for _, store := range subtopology.Stores {
 			info := kmsg.NewTopicInfo()
 			info.Topic = g.changelog(store)
 			for key, value := range store.configs() {
 				config := kmsg.NewTopicInfoConfig()
-				config.Key, config.Value = key, value
+				config.Key = key
+				config.Value = value
 				info.Configs = append(info.Configs, config)
 			}
 			sub.StateChangelogTopics = append(sub.StateChangelogTopics, info)
@@ -173,14 +175,15 @@ func (g *group) topology() *kmsg.StreamsGroupDescribeResponseGroupTopology {
 	return &topology
 }
 
-// streamsAssignment puts tasks into the form of the streams protocol.
+// streamsAssignment converts tasks to the form of the streams protocol.
 func streamsAssignment(tasks assignment.Tasks) kmsg.StreamsAssignment {
-	a := kmsg.NewStreamsAssignment()
-	a.ActiveTasks, a.StandbyTasks = taskIDs(tasks.Active), taskIDs(tasks.Standby)
-	return a
+	described := kmsg.NewStreamsAssignment()
+	described.ActiveTasks = taskIDs(tasks.Active)
+	described.StandbyTasks = taskIDs(tasks.Standby)
+	return described
 }
 
-// taskIDs puts sorted tasks together by subtopology.
+// taskIDs groups sorted tasks by subtopology.
 func taskIDs(tasks []assignment.Task) []kmsg.TaskIDs {
 	var ids []kmsg.TaskIDs
 	for _, t := range tasks {

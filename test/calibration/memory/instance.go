@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 )
 
@@ -95,7 +96,7 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 		}
 		i.address = free[0]
 		_, port, _ := strings.Cut(free[0], ":")
-		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, "jvm.options"))
+		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, planfile.OptionsKey))
 	} else {
 		argv = append(argv, fmt.Sprintf("-Xmx%d", s.heap))
 	}
