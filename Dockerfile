@@ -8,9 +8,13 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY main.go ./
 COPY agent/agent.go agent/streamweir-agent.jar agent/
+COPY agent/planfile agent/planfile
+COPY agent/report agent/report
+COPY agent/reportclient agent/reportclient
 COPY api api
 COPY assignment assignment
 COPY controllers controllers
+COPY internal/tracker internal/tracker
 COPY memplan memplan
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /streamweir .
 
