@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Streamweir is a Kubernetes operator that keeps Kafka Streams applications from being OOM-killed when their tasks move.
-// This file is flags, manager, set-up and start; what it does is in the packages controllers, memplan and assignment.
+// Streamweir is a Kubernetes operator that keeps Kafka Streams applications from being OOM-killed when their tasks migrate. This file parses the
+// flags and starts the manager.
 package main
 
 import (
@@ -35,18 +35,18 @@ import (
 )
 
 const (
-	// leaseName is the Lease that the replicas compete for; config/rbac/leader_election_role.yaml permits this one.
+	// leaseName is the name of the Lease for leader election. config/rbac/leader_election_role.yaml permits access to it.
 	leaseName = "streamweir.dev"
 
-	// reportingController is who sends the operator's events.
+	// reportingController is the reporting controller of the operator's events.
 	reportingController = "streamweir.dev/operator"
 
-	// syncedWithin bounds how long the readiness probe waits for the caches: below the probe's own timeout of a second
-	// (the default of timeoutSeconds in core/v1, Probe).
-	syncedWithin = 500 * time.Millisecond
+	// cacheSyncTimeout bounds the wait of the readiness probe for the caches. It is below the probe's own timeout of 1 s (the default of
+	// timeoutSeconds in core/v1, Probe).
+	cacheSyncTimeout = 500 * time.Millisecond
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	leaderElect           bool
 	leaseNamespace        string
@@ -65,12 +65,12 @@ func main() {
 	}
 }
 
-// run reads the flags and runs the operator until ctx is done.
+// run parses the flags and runs the operator until ctx is done.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("streamweir", flag.ContinueOnError)
 	logging := textlogger.NewConfig()
 	logging.AddFlags(flags)
-	flags.Lookup("v").Usage = "How much is logged: 1 adds every write, larger numbers add what the libraries do."
+	flags.Lookup("v").Usage = "The log level: 1 adds each write, higher levels add messages of the libraries."
 	o := addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -79,14 +79,14 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: only flags are taken, see --help", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: only flags are accepted, see --help", flags.Arg(0))
 	}
 	logger := textlogger.NewLogger(logging)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the API server: run in a cluster, or set KUBECONFIG: %w", err)
+		return fmt.Errorf("finding the API server (run in a cluster, or set KUBECONFIG): %w", err)
 	}
 	return start(ctx, config, *o)
 }
@@ -95,19 +95,19 @@ func run(ctx context.Context, args []string) error {
 func addFlags(flags *flag.FlagSet) *options {
 	o := &options{}
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Of several replicas, only the holder of the Lease "+leaseName+" acts.")
+		"Let only the holder of the Lease "+leaseName+" act if there are several replicas.")
 	flags.StringVar(&o.leaseNamespace, "leader-elect-namespace", "",
-		"The namespace of the Lease; in a cluster, the operator's own unless set.")
+		"The namespace of the Lease. The default in a cluster is the operator's own namespace.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
-		"The address for the probes /healthz and /readyz; 0 turns them off.")
+		"The address of the probes /healthz and /readyz; 0 disables them.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "0",
-		"The address for /metrics, over HTTPS and with authentication, for instance :8443; 0 turns it off.")
+		"The address of /metrics, such as :8443, over HTTPS with authentication; 0 disables it.")
 	flags.StringVar(&o.kafkaClusters, "kafka-clusters", "",
-		"The file with the Kafka clusters that StreamApps may name. It is read at the start; if it does not exist, there are none.")
+		"The file with the Kafka clusters for StreamApps. It is read once at startup; a missing file means no clusters.")
 	flags.BoolVar(&o.allowBootstrapServers, "allow-bootstrap-servers", false,
-		"StreamApps may also give bootstrap servers of their own; the operator then connects to whatever they say, without credentials.")
+		"Permit StreamApps to set bootstrap servers. The operator connects to any address in them, without credentials.")
 	flags.BoolVar(&o.injectAgent, "inject-agent", true,
-		"Pods of StreamApps in mode Enforce get the agent, which bounds RocksDB and reports; without it they get limits and JVM options only.")
+		"Inject the agent into pods of StreamApps in mode Enforce. It bounds RocksDB and reports. Without it pods only get limits and JVM options.")
 	return o
 }
 
@@ -121,14 +121,14 @@ func start(ctx context.Context, config *rest.Config, o options) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
-	// Only the leader polls Kafka: a Runnable waits for the Lease unless it says otherwise.
+	// Only the leader polls Kafka and the agents: by default the manager starts a Runnable once it holds the Lease.
 	monitor := assignment.NewMonitor(assignment.MonitorOptions{Clusters: clusters, Log: ctrl.Log.WithName("kafka")})
 	if err := mgr.Add(monitor); err != nil {
 		return fmt.Errorf("setting up the monitor of Kafka groups: %w", err)
 	}
 	reports := reportclient.New(reportclient.Options{Log: ctrl.Log.WithName("reports")})
 	if err := mgr.Add(reports); err != nil {
-		return fmt.Errorf("setting up the reports of pods: %w", err)
+		return fmt.Errorf("setting up the client of the agents: %w", err)
 	}
 	reconciler := &controllers.StreamAppReconciler{
 		Client:                mgr.GetClient(),
@@ -167,7 +167,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.leaseNamespace,
-		// Safe, as the process ends right after the manager: the next leader need not wait for the Lease to run out.
+		// The next leader need not wait for the Lease to expire. This is safe because the process ends right after the manager.
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -179,14 +179,14 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	)
 }
 
-// withoutHTTP2 keeps the metrics server at HTTP/1.1: its clients need no more, and the rapid resets of HTTP/2
-// (CVE-2023-44487) cannot be sent to it.
+// withoutHTTP2 restricts the metrics server to HTTP/1.1. Its clients do not need HTTP/2, and rapid resets (CVE-2023-44487) are then
+// impossible.
 func withoutHTTP2(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }
 
-// cachesSynced is ready when the caches are filled: on the leader, and on a standby that could take over.
+// cachesSynced returns a check that passes once the caches are filled, on the leader and on standby replicas.
 func cachesSynced(mgr ctrl.Manager) healthz.Checker {
 	return func(request *http.Request) error {
-		ctx, cancel := context.WithTimeout(request.Context(), syncedWithin)
+		ctx, cancel := context.WithTimeout(request.Context(), cacheSyncTimeout)
 		defer cancel()
 		if !mgr.GetCache().WaitForCacheSync(ctx) {
 			return errors.New("the caches are not filled yet")
@@ -195,8 +195,7 @@ func cachesSynced(mgr ctrl.Manager) healthz.Checker {
 	}
 }
 
-// loadClusters reads the operator's Kafka clusters. A file that does not exist is none: the shipped Deployment names one
-// that is optional.
+// loadClusters reads the operator's Kafka clusters. A missing file means no clusters: the file in the operator's Deployment is optional.
 func loadClusters(path string) ([]assignment.ClusterConfig, error) {
 	if path == "" {
 		return nil, nil

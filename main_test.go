@@ -22,29 +22,29 @@ import (
 	"streamweir.dev/streamweir/internal/envtestutil"
 )
 
-// within bounds every wait: far longer than any step takes, for busy machines.
+// within bounds every wait. It is far longer than any step takes, for busy machines.
 const within = time.Minute
 
-// operator is the account that the operator has in config/default.
+// operator is the service account of the operator in config/default.
 const operator = "system:serviceaccount:streamweir-system:streamweir-controller-manager"
 
-func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "clusters.yaml")
 	if err := os.WriteFile(broken, []byte("clusters: [{name: prod, bootstrapServer: [a:9092]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Never asked: every case fails before.
+	// No case connects to this server: all fail earlier.
 	t.Setenv("KUBECONFIG", writeKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}))
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"an unknown flag":                   {args: []string{"--metrics-secure=false"}, want: "not defined: -metrics-secure"},
-		"an argument that is no flag":       {args: []string{"start"}, want: `unexpected argument "start"`},
-		"a cluster file with a wrong key":   {args: []string{"--kafka-clusters=" + broken}, want: "bootstrapServer"},
-		"an address that cannot be used":    {args: []string{"--health-probe-bind-address=:x"}, want: "setting up the manager"},
-		"a folder instead of a file":        {args: []string{"--kafka-clusters=" + t.TempDir()}, want: "is a directory"},
-		"election without knowing where to": {args: []string{"--leader-elect", "--health-probe-bind-address=0"}, want: "namespace"},
+		"unknown flag":                        {args: []string{"--metrics-secure=false"}, want: "not defined: -metrics-secure"},
+		"argument":                            {args: []string{"start"}, want: `unexpected argument "start"`},
+		"unknown key in the cluster file":     {args: []string{"--kafka-clusters=" + broken}, want: "bootstrapServer"},
+		"invalid address":                     {args: []string{"--health-probe-bind-address=:x"}, want: "setting up the manager"},
+		"folder instead of a cluster file":    {args: []string{"--kafka-clusters=" + t.TempDir()}, want: "is a directory"},
+		"leader election without a namespace": {args: []string{"--leader-elect", "--health-probe-bind-address=0"}, want: "namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gomega.NewWithT(t).Expect(run(t.Context(), tc.args)).To(gomega.MatchError(gomega.ContainSubstring(tc.want)))
@@ -53,7 +53,7 @@ func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
 	gomega.NewWithT(t).Expect(run(t.Context(), []string{"--help"})).To(gomega.Succeed())
 }
 
-func TestOperatorRunsUnderItsOwnRoleAndReleasesTheLease(t *testing.T) {
+func TestOperatorRunsWithItsOwnRoleAndReleasesTheLease(t *testing.T) {
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(within)
 	environment, err := envtestutil.Start(false)
@@ -72,7 +72,9 @@ func TestOperatorRunsUnderItsOwnRoleAndReleasesTheLease(t *testing.T) {
 	}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	probes, metrics, ended := freeAddress(t), freeAddress(t), make(chan error, 1)
+	probes := freeAddress(t)
+	metrics := freeAddress(t)
+	ended := make(chan error, 1)
 	go func() {
 		ended <- start(ctx, config, options{
 			leaderElect: true, leaseNamespace: "streamweir-system", probeAddress: probes, metricsAddress: metrics,
@@ -90,7 +92,7 @@ func TestOperatorRunsUnderItsOwnRoleAndReleasesTheLease(t *testing.T) {
 	g.Expect(holder(t.Context(), admin)).To(gomega.BeEmpty())
 }
 
-// holder returns who holds the operator's Lease, or nothing.
+// holder returns the holder of the operator's Lease; empty without one.
 func holder(ctx context.Context, c client.Client) string {
 	var lease coordinationv1.Lease
 	if c.Get(ctx, client.ObjectKey{Namespace: "streamweir-system", Name: leaseName}, &lease) != nil || lease.Spec.HolderIdentity == nil {
@@ -99,22 +101,22 @@ func holder(ctx context.Context, c client.Client) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// statusOf returns the status code of a GET without credentials; 0 if there is no answer.
+// statusOf returns the status code of a GET without credentials; 0 without a response.
 func statusOf(url string) int {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0
 	}
-	answer, err := (&http.Client{Transport: transport, Timeout: within}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: within}).Do(request)
 	if err != nil {
 		return 0
 	}
-	_ = answer.Body.Close()
-	return answer.StatusCode
+	_ = response.Body.Close()
+	return response.StatusCode
 }
 
-// freeAddress returns a local address that nothing listens on.
+// freeAddress returns an unused local address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -125,7 +127,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// writeKubeconfig writes a kubeconfig for an API server without credentials.
+// writeKubeconfig writes a kubeconfig without credentials and returns its path.
 func writeKubeconfig(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -7,13 +7,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -145,5 +145,5 @@ func (r *StreamAppReconciler) removeAgents(ctx context.Context, agents []corev1.
 		errs = append(errs, err)
 		again = decision.Earliest(again, after)
 	}
-	return again, errors.Join(errs...)
+	return again, utilerrors.NewAggregate(errs)
 }

@@ -5,13 +5,13 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +58,7 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 	if again > 0 {
 		outcome.Recheck(again)
 	}
-	return outcome, errors.Join(resizeErr, refreshErr, removeErr)
+	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr, removeErr})
 }
 
 // applyPlan writes the plan's ConfigMap. Its owner is the workload, not the StreamApp: pods mount it, and must find it for as long as the
@@ -187,5 +187,5 @@ func (r *StreamAppReconciler) refresh(ctx context.Context, d *decision.Decision)
 			errs = append(errs, fmt.Errorf("notifying pod %s of the plan: %w", refresh.Pod, err))
 		}
 	}
-	return errors.Join(errs...)
+	return utilerrors.NewAggregate(errs)
 }

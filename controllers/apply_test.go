@@ -9,67 +9,147 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
+	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// refusing is a reconciler whose patches of pods fail as said, by the pod's name; the others are noted in order.
-func refusing(failures map[string]error, patched *[]string) *StreamAppReconciler {
-	patch := func(pod client.Object) error {
-		if err := failures[pod.GetName()]; err != nil {
-			return err
-		}
-		*patched = append(*patched, pod.GetName())
-		return nil
-	}
+// podWrites records the patches of pods by the pod's name, in order. A patch with an error is not recorded.
+type podWrites struct {
+	resizeErrors, refreshErrors map[string]error
+	resized, refreshed          []string
+}
+
+// reconciler returns a reconciler that can only patch pods.
+func (w *podWrites) reconciler() *StreamAppReconciler {
 	return &StreamAppReconciler{Client: interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
 		Patch: func(_ context.Context, _ client.WithWatch, pod client.Object, _ client.Patch, _ ...client.PatchOption) error {
-			return patch(pod)
+			if err := w.refreshErrors[pod.GetName()]; err != nil {
+				return err
+			}
+			w.refreshed = append(w.refreshed, pod.GetName())
+			return nil
 		},
 		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, pod client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
-			return patch(pod)
+			if err := w.resizeErrors[pod.GetName()]; err != nil {
+				return err
+			}
+			w.resized = append(w.resized, pod.GetName())
+			return nil
 		},
 	})}
 }
 
-func TestOnePodsErrorKeepsNoOtherFromBeingRaisedAndTold(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "orders-0", errors.New("it was changed"))
-	broken := apierrors.NewInternalError(errors.New("failed calling webhook"))
-	cases := map[string]struct {
-		failures     map[string]error
-		want         []string
-		wantConflict bool
-		wantError    string // of raising
-	}{
-		"all go through":                    {nil, []string{"orders-0", "orders-1", "orders-2"}, false, ""},
-		"the first has changed":             {map[string]error{"orders-0": conflict}, []string{"orders-1", "orders-2"}, true, "it was changed"},
-		"a webhook fails for one":           {map[string]error{"orders-1": broken}, []string{"orders-0", "orders-2"}, false, "pod orders-1"},
-		"of several failures the first":     {map[string]error{"orders-1": broken, "orders-2": broken}, []string{"orders-0"}, false, "pod orders-1"},
-		"a failure says more than a change": {map[string]error{"orders-0": broken, "orders-2": conflict}, []string{"orders-1"}, false, "pod orders-0"},
+// markWritten makes the plan and the injection of a decision those of an earlier pass, so that only pods are left to be written.
+func markWritten(d *decision.Decision) {
+	d.Facts.PlanConfigMap = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}}}, Data: d.Files,
 	}
-	for name, c := range cases {
+	d.Facts.Injection = &v1alpha1.PodInjection{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.App.UID}}}, Spec: *d.Injection,
+	}
+}
+
+func TestErrorOfOnePodDoesNotAffectOthers(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	conflict := apierrors.NewConflict(pods, "orders-0", errors.New("the object has been modified"))
+	failure := apierrors.NewInternalError(errors.New("failed calling webhook"))
+	type failures = map[string]error
+	tests := map[string]struct {
+		resizeErrors, refreshErrors failures
+		wantResized, wantRefreshed  []string
+		// wantErrors are parts of the error, wantInStatus those that remain without conflicts.
+		wantErrors, wantInStatus []string
+	}{
+		"no error": {
+			wantResized: []string{"orders-0", "orders-1", "orders-2"}, wantRefreshed: []string{"orders-0", "orders-1", "orders-2"},
+		},
+		"a missing pod is skipped": {
+			resizeErrors: failures{"orders-1": apierrors.NewNotFound(pods, "orders-1")}, refreshErrors: failures{"orders-1": apierrors.NewNotFound(pods, "orders-1")},
+			wantResized: []string{"orders-0", "orders-2"}, wantRefreshed: []string{"orders-0", "orders-2"},
+		},
+		"a conflict is not in the status": {
+			resizeErrors: failures{"orders-0": conflict}, refreshErrors: failures{"orders-0": conflict},
+			wantResized: []string{"orders-1", "orders-2"}, wantRefreshed: []string{"orders-1", "orders-2"},
+			wantErrors: []string{"raising the limit of pod orders-0", "notifying pod orders-0"},
+		},
+		"a failure is in the status": {
+			resizeErrors: failures{"orders-1": failure}, refreshErrors: failures{"orders-1": failure},
+			wantResized: []string{"orders-0", "orders-2"}, wantRefreshed: []string{"orders-0", "orders-2"},
+			wantErrors:   []string{"raising the limit of pod orders-1", "notifying pod orders-1"},
+			wantInStatus: []string{"raising the limit of pod orders-1", "notifying pod orders-1"},
+		},
+		"every failure is in the status": {
+			resizeErrors: failures{"orders-1": failure, "orders-2": failure}, refreshErrors: failures{"orders-1": failure, "orders-2": failure},
+			wantResized: []string{"orders-0"}, wantRefreshed: []string{"orders-0"},
+			wantErrors: []string{"raising the limit of pod orders-1", "raising the limit of pod orders-2", "notifying pod orders-1", "notifying pod orders-2"},
+			wantInStatus: []string{
+				"raising the limit of pod orders-1", "raising the limit of pod orders-2", "notifying pod orders-1", "notifying pod orders-2",
+			},
+		},
+		"a conflict does not hide a later failure of the same kind": {
+			resizeErrors: failures{"orders-0": conflict, "orders-2": failure}, refreshErrors: failures{"orders-0": failure, "orders-2": conflict},
+			wantResized: []string{"orders-1"}, wantRefreshed: []string{"orders-1"},
+			wantErrors: []string{
+				"raising the limit of pod orders-0", "raising the limit of pod orders-2", "notifying pod orders-0", "notifying pod orders-2",
+			},
+			wantInStatus: []string{"raising the limit of pod orders-2", "notifying pod orders-0"},
+		},
+		"a conflict does not hide a failure of another kind": {
+			resizeErrors: failures{"orders-0": conflict}, refreshErrors: failures{"orders-2": failure},
+			wantResized: []string{"orders-1", "orders-2"}, wantRefreshed: []string{"orders-0", "orders-1"},
+			wantErrors:   []string{"raising the limit of pod orders-0", "notifying pod orders-2"},
+			wantInStatus: []string{"notifying pod orders-2"},
+		},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			obs := observed(t, given{})
-			want := &desired{generation: "g"}
-			for i := range obs.pods {
-				want.resizes = append(want.resizes, resizeWanted{pod: &obs.pods[i], from: 1, to: 2})
-				want.touches = append(want.touches, obs.pods[i].name)
+			d := &decision.Decision{
+				Facts: decision.Facts{
+					App: testobjects.StreamApp(), Workload: &decision.Workload{UID: "workload-uid"}, Container: &decision.Container{Name: testobjects.Container},
+				},
+				Files: map[string]string{"revision": "second"}, Revision: "second", Injection: &v1alpha1.PodInjectionSpec{},
 			}
-			var raised, told []string
-			raising := refusing(c.failures, &raised).applyResizes(t.Context(), obs, want, &applied{refused: map[string]refusal{}})
-			telling := refusing(c.failures, &told).touch(t.Context(), obs, want)
-			if diff := cmp.Diff(map[string][]string{"raised": c.want, "told": c.want}, map[string][]string{"raised": raised, "told": told}); diff != "" {
-				t.Errorf("pods differ (-want +got):\n%s", diff)
+			markWritten(d)
+			for _, pod := range []string{"orders-0", "orders-1", "orders-2"} {
+				d.Resizes = append(d.Resizes, decision.Resize{Pod: pod, From: 1, To: 2})
+				d.Refreshes = append(d.Refreshes, decision.PodRefresh{Pod: pod, Refresh: decision.Refresh{Count: 1, At: testobjects.Now}})
 			}
-			if (raising == nil) != (c.wantError == "") || (telling == nil) != (c.wantError == "") {
-				t.Fatalf("raising = %v, telling = %v, want an error each that says %q", raising, telling, c.wantError)
+			writes := &podWrites{resizeErrors: test.resizeErrors, refreshErrors: test.refreshErrors}
+			outcome, err := writes.reconciler().apply(t.Context(), d)
+			wantNoDiff(t, "resized pods", test.wantResized, writes.resized)
+			wantNoDiff(t, "refreshed pods", test.wantRefreshed, writes.refreshed)
+			if len(outcome.Resized) != len(test.wantResized) {
+				t.Errorf("accepted resizes = %v, want those of %v", outcome.Resized, test.wantResized)
 			}
-			if raising != nil && (!strings.Contains(raising.Error(), c.wantError) || apierrors.IsConflict(raising) != c.wantConflict) {
-				t.Errorf("raising = %v, want an error that says %q; a conflict: %v", raising, c.wantError, c.wantConflict)
-			}
+			wantErrorWith(t, "error", err, test.wantErrors)
+			wantErrorWith(t, "error without conflicts", utilerrors.FilterOut(err, apierrors.IsConflict), test.wantInStatus)
 		})
+	}
+}
+
+// wantErrorWith expects an error of one line with these parts and no other error; nil without parts.
+func wantErrorWith(t *testing.T, name string, err error, parts []string) {
+	t.Helper()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s = %q, want %q in it", name, text, part)
+		}
+	}
+	if count := strings.Count(text, "of pod ") + strings.Count(text, "notifying pod "); count != len(parts) || strings.Contains(text, "\n") {
+		t.Errorf("%s = %q, want one line with %d errors", name, text, len(parts))
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// CacheOptions keeps the operator small in large clusters. It watches all pods and nodes, because pods have no label of the operator for the
-// API server to select by. The cache keeps only the fields that a pass reads, and only the operator's own ConfigMaps.
+// CacheOptions returns options that keep the operator small in large clusters. It watches all pods and nodes, because pods have no label of
+// the operator to select by. So the cache only has the fields that a pass reads, and only the operator's own ConfigMaps.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -30,11 +30,11 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trimPod keeps owner, node, resources, images, the agent's volume, the status, and the operator's annotations of a pod.
+// trimPod keeps only a pod's owner, node, resources, images, agent volume, status and the operator's annotations.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return object, nil // a tombstone: the object in it went through here before
+		return object, nil // a tombstone: its object was trimmed earlier
 	}
 	trimmed := &corev1.Pod{ObjectMeta: trimMeta(&pod.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey)}
 	trimmed.Spec = corev1.PodSpec{
@@ -51,7 +51,7 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimConfigMap drops binary data: the agent, one copy per StreamApp. Its content is read at the source.
+// trimConfigMap drops binary data: the agent, of which each StreamApp has a copy. The copies are verified at the source.
 var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {
@@ -62,7 +62,7 @@ var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimNode keeps the condition that shows a lost node.
+// trimNode keeps the condition Ready of a node, which decides whether it is lost.
 var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -108,7 +108,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	return trimmed
 }
 
-// Names of the cache's indexes.
+// Names of the fields by which the cache is indexed.
 const (
 	indexPodWorkload     = "streamweir.workload" // pods: kind/name of the workload that owns them
 	indexPodNode         = "streamweir.node"     // pods: the node they run on

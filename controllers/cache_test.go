@@ -14,22 +14,27 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
+	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// largePod is a pod with everything in it that a pass does not read, and with everything that it does.
+// largePod returns a pod with every field that a pass reads, and many that it does not.
 func largePod() *corev1.Pod {
-	return runningPod(0, "1Gi", func(p *corev1.Pod) {
+	return testobjects.RunningPod(0, "1Gi", func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": "orders", "pod-template-hash": "6b9f4d5c7"}
 		p.Annotations["checksum/config"] = strings.Repeat("a", 4096)
 		p.Annotations[v1alpha1.PublishedAnnotation] = "second"
+		p.Annotations[decision.AnnotationRefresh] = decision.Refresh{Count: 2, At: testobjects.Now}.String()
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 		p.Spec.HostNetwork = true
 		c := &p.Spec.Containers[0]
-		c.Image, c.Command, c.Args = "registry.example/orders:1", []string{"java"}, []string{"-jar", "app.jar"}
+		c.Image = "registry.example/orders:1"
+		c.Command = []string{"java"}
+		c.Args = []string{"-jar", "app.jar"}
 		c.Env = []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}
 		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.NotRequired}}
 		p.Spec.InitContainers = []corev1.Container{{
-			Name: "proxy", Resources: memoryResources("64Mi", "64Mi"), RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+			Name: "proxy", Resources: testobjects.MemoryResources("64Mi", "64Mi"), RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 			Env: []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}},
 		}}
 		p.Spec.InitContainers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
@@ -39,54 +44,57 @@ func largePod() *corev1.Pod {
 	})
 }
 
-func TestTrimPodKeepsWhatAPassReads(t *testing.T) {
+// trimmed returns the pod as the cache stores it.
+func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	result, err := trimPod(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.(*corev1.Pod)
+}
+
+func TestTrimmedPodKeepsEverythingThatAPassReads(t *testing.T) {
 	before := largePod()
-	result, err := trimPod(before.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
+	after := trimmed(t, before)
+	nodes := map[string]*corev1.Node{"node-0": nil}
+	wantNoDiff(t, "facts", decision.PodOf(before, testobjects.Container, nodes), decision.PodOf(after, testobjects.Container, nodes))
+	refreshes := func(pod *corev1.Pod) map[string]decision.Refresh {
+		return decision.Recall(testobjects.StreamApp(), nil, []corev1.Pod{*pod}, decision.Volatile{}).Refreshes
 	}
-	trimmed := result.(*corev1.Pod)
-	nodes := map[string]nodeFacts{"node-0": {lost: true}}
-	wantNoDiff(t, "facts", readPod(before, testContainer, nodes), readPod(trimmed, testContainer, nodes), comparePods)
-	if got, want := workloadOfPod(trimmed), workloadOfPod(before); got != want {
-		t.Errorf("workload = %q, want %q", got, want)
+	wantNoDiff(t, "refreshes", map[string]decision.Refresh{"orders-0": {Count: 2, At: testobjects.Now}}, refreshes(after))
+	if target, owned := decision.OwnerOf(after); !owned || target.String() != "StatefulSet/orders" {
+		t.Errorf("owner = %v, %v; want StatefulSet/orders", target, owned)
 	}
-	if trimmed.Namespace != before.Namespace || trimmed.ResourceVersion != before.ResourceVersion || trimmed.UID != before.UID {
-		t.Errorf("the trimmed pod lost its identity: %+v", trimmed.ObjectMeta)
+	if after.Namespace != before.Namespace || after.ResourceVersion != before.ResourceVersion || after.UID != before.UID {
+		t.Errorf("the trimmed pod has another identity: %+v", after.ObjectMeta)
 	}
 }
 
-func TestTrimPodKeepsTheOwnerOfADeploymentsPod(t *testing.T) {
+func TestTrimmedPodOfDeploymentKeepsItsOwner(t *testing.T) {
 	pod := largePod()
-	pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name = "ReplicaSet", "orders-6b9f4d5c7"
-	result, err := trimPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := workloadOfPod(result.(*corev1.Pod)); got != "Deployment/orders" {
-		t.Errorf("workload = %q, want Deployment/orders", got)
+	pod.OwnerReferences[0].Kind = "ReplicaSet"
+	pod.OwnerReferences[0].Name = "orders-6b9f4d5c7"
+	if target, owned := decision.OwnerOf(trimmed(t, pod)); !owned || target.String() != "Deployment/orders" {
+		t.Errorf("owner = %v, %v; want Deployment/orders", target, owned)
 	}
 }
 
-func TestTrimPodDropsTheRest(t *testing.T) {
-	result, err := trimPod(largePod())
-	if err != nil {
-		t.Fatal(err)
-	}
-	trimmed := result.(*corev1.Pod)
-	c := trimmed.Spec.Containers[0]
+func TestTrimmedPodDropsEverythingElse(t *testing.T) {
+	pod := trimmed(t, largePod())
+	c := pod.Spec.Containers[0]
 	switch {
-	case len(c.Command) > 0, len(c.Env) > 0, len(trimmed.Spec.InitContainers[0].Env) > 0:
-		t.Errorf("a container kept more than its resources: %+v", c)
-	case len(trimmed.ManagedFields) > 0, len(trimmed.Spec.Volumes) > 1, trimmed.Labels["app"] != "":
-		t.Errorf("the pod kept what no pass reads: %+v", trimmed)
-	case trimmed.Annotations["checksum/config"] != "":
-		t.Error("the pod kept an annotation that is not ours")
+	case len(c.Command) > 0, len(c.Env) > 0, len(pod.Spec.InitContainers[0].Env) > 0:
+		t.Errorf("a container has more than its resources: %+v", c)
+	case len(pod.ManagedFields) > 0, len(pod.Spec.Volumes) > 1, pod.Labels["app"] != "":
+		t.Errorf("the pod has fields that no pass reads: %+v", pod)
+	case pod.Annotations["checksum/config"] != "":
+		t.Error("the pod has an annotation of another client")
 	}
 }
 
-func TestTrimNode(t *testing.T) {
-	large := node("node-0", corev1.ConditionUnknown)
+func TestTrimmedNodeKeepsItsNameAndReadiness(t *testing.T) {
+	large := testobjects.Node("node-0", corev1.ConditionUnknown)
 	large.Labels = map[string]string{"zone": "a"}
 	large.Status.Images = []corev1.ContainerImage{{Names: []string{"registry.example/orders:1"}}}
 	large.Status.Conditions = append(large.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure})
@@ -94,67 +102,47 @@ func TestTrimNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trimmed := result.(*corev1.Node)
-	if !readNode(trimmed).lost || trimmed.Name != "node-0" {
-		t.Errorf("the trimmed node lost its name or that it is lost: %+v", trimmed)
+	node := result.(*corev1.Node)
+	if !decision.NodeLost(node) || node.Name != "node-0" {
+		t.Errorf("the trimmed node has no name or is not lost: %+v", node)
 	}
-	if len(trimmed.Status.Images) > 0 || len(trimmed.Status.Conditions) != 1 || len(trimmed.Labels) > 0 {
-		t.Errorf("the node kept what no pass reads: %+v", trimmed)
+	if len(node.Status.Images) > 0 || len(node.Status.Conditions) != 1 || len(node.Labels) > 0 {
+		t.Errorf("the node has fields that no pass reads: %+v", node)
 	}
 }
 
-// TestTrimsLeaveTombstonesAlone: the informer also hands over what it missed the deletion of.
-func TestTrimsLeaveTombstonesAlone(t *testing.T) {
+func TestTrimmedConfigMapDropsTheJar(t *testing.T) {
+	large := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "streamweir-agent-orders-0123456789", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}},
+		Data:       map[string]string{"revision": "first"}, BinaryData: map[string][]byte{v1alpha1.AgentJarKey: []byte("PK")}, Immutable: new(true),
+	}
+	result, err := trimConfigMap(large.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := large.DeepCopy()
+	want.ManagedFields = nil
+	want.BinaryData = nil
+	wantNoDiff(t, "ConfigMap", want, result)
+}
+
+// The informer also passes the tombstones of deletions that it missed.
+func TestTombstonesAreNotTrimmed(t *testing.T) {
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "shop/orders-0"}
-	for name, trim := range map[string]toolscache.TransformFunc{"pods": trimPod, "nodes": trimNode} {
+	for name, trim := range map[string]toolscache.TransformFunc{"pods": trimPod, "nodes": trimNode, "ConfigMaps": trimConfigMap} {
 		if got, err := trim(tombstone); err != nil || got != any(tombstone) {
 			t.Errorf("%s: trim(%v) = %v, %v; want the tombstone itself", name, tombstone, got, err)
 		}
 	}
 }
 
-func TestWorkloadOfPod(t *testing.T) {
-	owned := func(apiVersion, kind, name, hash string, controller bool) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &controller},
-		}}}
-		if hash != "" {
-			pod.Labels = map[string]string{"pod-template-hash": hash}
-		}
-		return pod
-	}
-	cases := map[string]struct {
-		pod  *corev1.Pod
-		want string
-	}{
-		"a StatefulSet":                             {owned("apps/v1", "StatefulSet", "orders", "", true), "StatefulSet/orders"},
-		"a ReplicaSet of a Deployment":              {owned("apps/v1", "ReplicaSet", "orders-6b9f4d5c7", "6b9f4d5c7", true), "Deployment/orders"},
-		"a Deployment whose name looks like a hash": {owned("apps/v1", "ReplicaSet", "orders-abc-6b9", "6b9", true), "Deployment/orders-abc"},
-		"a ReplicaSet of its own":                   {owned("apps/v1", "ReplicaSet", "orders", "", true), ""},
-		"a ReplicaSet whose name has another hash":  {owned("apps/v1", "ReplicaSet", "orders-111", "222", true), ""},
-		"a hash that only ends the same":            {owned("apps/v1", "ReplicaSet", "orders-x6b9", "6b9", true), ""},
-		"a Job":                                     {owned("batch/v1", "Job", "orders", "", true), ""},
-		"an owner that does not control it":         {owned("apps/v1", "StatefulSet", "orders", "", false), ""},
-		"a StatefulSet of another API group":        {owned("apps.kruise.io/v1beta1", "StatefulSet", "orders", "", true), ""},
-		"a ReplicaSet of another API group":         {owned("example.com/v1", "ReplicaSet", "orders-6b9", "6b9", true), ""},
-		"no owner":                                  {&corev1.Pod{}, ""},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := workloadOfPod(c.pod); got != c.want {
-				t.Errorf("workloadOfPod = %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-func TestCacheHoldsOnlyOurConfigMaps(t *testing.T) {
+func TestCacheContainsOnlyConfigMapsOfTheOperator(t *testing.T) {
 	for object, options := range CacheOptions().ByObject {
 		if _, ok := object.(*corev1.ConfigMap); !ok {
 			continue
 		}
 		if !options.Label.Matches(labels.Set{labelManagedBy: managedBy}) || options.Label.Matches(labels.Set{"app": "orders"}) {
-			t.Errorf("ConfigMaps are selected by %v, want those that we manage and no others", options.Label)
+			t.Errorf("ConfigMaps are selected by %v, want those of the operator and no others", options.Label)
 		}
 		return
 	}

@@ -11,49 +11,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// figuresOf are the metrics of a StreamApp as they are shown, by name without prefix.
-func figuresOf(t *testing.T, app *v1alpha1.StreamApp) map[string]float64 {
+// metricsOf returns the exported metrics of a StreamApp by name, without the prefix.
+func metricsOf(t *testing.T, app *v1alpha1.StreamApp) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures := map[string]float64{}
+	values := map[string]float64{}
 	for _, family := range families {
-		name, ours := strings.CutPrefix(family.GetName(), "streamweir_streamapp_")
+		name, own := strings.CutPrefix(family.GetName(), "streamweir_streamapp_")
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if ours && labels["namespace"] == app.Namespace && labels["name"] == app.Name {
-				figures[name] = metric.GetGauge().GetValue()
+			if own && labels["namespace"] == app.Namespace && labels["name"] == app.Name {
+				values[name] = metric.GetGauge().GetValue()
 			}
 		}
 	}
-	return figures
+	return values
 }
 
 func TestMetricsFollowTheStatus(t *testing.T) {
-	app := streamApp(func(app *v1alpha1.StreamApp) { app.Name = "metrics" })
+	app := testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Name = "metrics" })
 	app.Status = v1alpha1.StreamAppStatus{
-		RequiredLimit: memory("2Gi"), PodFailuresTolerated: new(int32(2)), Limit: memory("1Gi"),
+		RequiredLimit: testobjects.Memory("2Gi"), PodFailuresTolerated: new(int32(2)), Limit: testobjects.Memory("1Gi"),
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
 	}
 	recordMetrics(app, 2)
-	wantNoDiff(t, "figures", map[string]float64{"need_bytes": 2 << 30, "limit_bytes": 1 << 30, "survives_pods": 2, "ready": 1}, figuresOf(t, app))
+	wantNoDiff(t, "metrics", map[string]float64{"required_limit_bytes": 2 << 30, "limit_bytes": 1 << 30, "tolerated_pod_failures": 2, "ready": 1},
+		metricsOf(t, app))
 
 	recordMetrics(app, -1)
-	if got := figuresOf(t, app)["survives_pods"]; got != -1 {
-		t.Errorf("survives_pods = %v, want -1: the pods do not fit now", got)
+	if got := metricsOf(t, app)["tolerated_pod_failures"]; got != -1 {
+		t.Errorf("tolerated_pod_failures = %v, want -1: the pods exceed their limits now", got)
 	}
 
-	app.Status = v1alpha1.StreamAppStatus{Limit: memory("1Gi")}
+	app.Status = v1alpha1.StreamAppStatus{Limit: testobjects.Memory("1Gi")}
 	recordMetrics(app, 0)
-	wantNoDiff(t, "figures once the tasks are not known", map[string]float64{"limit_bytes": 1 << 30, "ready": 0}, figuresOf(t, app))
+	wantNoDiff(t, "metrics while the tasks are unknown", map[string]float64{"limit_bytes": 1 << 30, "ready": 0}, metricsOf(t, app))
 
-	forgetMetrics(app.Namespace, app.Name)
-	wantNoDiff(t, "figures once it is gone", map[string]float64{}, figuresOf(t, app))
+	deleteMetrics(app.Namespace, app.Name)
+	wantNoDiff(t, "metrics after the deletion", map[string]float64{}, metricsOf(t, app))
 }

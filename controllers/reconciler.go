@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,9 +72,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 	// Act: write the differences, then the status once, whatever the result of the writes, then send events.
 	outcome, applyErr := r.apply(ctx, &decided)
-	if applyErr != nil && !apierrors.IsConflict(applyErr) {
-		outcome.WriteError = applyErr
-	}
+	outcome.WriteError = utilerrors.FilterOut(applyErr, apierrors.IsConflict)
 	r.volatile.set(request.String(), decided.Memory.Volatile)
 	before := app.Status.Conditions
 	changed, statusErr := r.writeStatus(ctx, &app, decision.StatusOf(&decided, outcome))

@@ -5,13 +5,13 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -69,7 +69,7 @@ func (r *StreamAppReconciler) removeConfigMaps(ctx context.Context, agents []cor
 		return again, err
 	}
 	after, planErr := r.removeUnused(ctx, plan, now)
-	return decision.Earliest(again, after), errors.Join(err, planErr)
+	return decision.Earliest(again, after), utilerrors.NewAggregate([]error{err, planErr})
 }
 
 // removeUnused notes the time since which a ConfigMap is unneeded, and deletes it after unneededFor if a live list shows no pod that mounts it. It

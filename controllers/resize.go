@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,7 +26,7 @@ import (
 // help. A conflict is an error: the pod has changed since it was read, and the next pass looks again. An error of one pod does not affect the
 // others.
 func (r *StreamAppReconciler) applyResizes(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
-	var errs, conflicts []error
+	var errs []error
 	for _, resize := range d.Resizes {
 		limit, err := r.resize(ctx, d, resize)
 		switch {
@@ -35,8 +36,6 @@ func (r *StreamAppReconciler) applyResizes(ctx context.Context, d *decision.Deci
 			outcome.Refuse(refused, d.Facts.Now)
 			rememberRefusal(d, resize.UID, refused)
 			resizesTotal.WithLabelValues("refused").Inc()
-		case apierrors.IsConflict(err):
-			conflicts = append(conflicts, err)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("raising the limit of pod %s to %s: %w", resize.Pod, quantity(resize.To), err))
 		default:
@@ -44,10 +43,7 @@ func (r *StreamAppReconciler) applyResizes(ctx context.Context, d *decision.Deci
 			resizesTotal.WithLabelValues("accepted").Inc()
 		}
 	}
-	if len(errs) == 0 && len(conflicts) > 0 {
-		return conflicts[0] // alone, so that the caller recognises a conflict
-	}
-	return errors.Join(errs...)
+	return utilerrors.NewAggregate(errs)
 }
 
 // rememberRefusal adds a refusal to the memory of the next pass.

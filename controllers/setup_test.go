@@ -8,62 +8,75 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-func TestNodesWakeOnlyWhenTheyTurn(t *testing.T) {
-	turned := nodeTurned()
-	cases := map[string]struct {
+func TestNodePredicatePassesOnlyLossAndReturn(t *testing.T) {
+	node := func(ready corev1.ConditionStatus) *corev1.Node { return testobjects.Node("a", ready) }
+	tests := map[string]struct {
 		before, after corev1.ConditionStatus
 		want          bool
 	}{
-		"it beats on":             {corev1.ConditionTrue, corev1.ConditionTrue, false},
-		"it is lost":              {corev1.ConditionTrue, corev1.ConditionUnknown, true},
-		"it is back":              {corev1.ConditionUnknown, corev1.ConditionTrue, true},
-		"it stays lost":           {corev1.ConditionUnknown, corev1.ConditionUnknown, false},
-		"it says it is not ready": {corev1.ConditionTrue, corev1.ConditionFalse, false},
+		"heartbeat does not pass":          {corev1.ConditionTrue, corev1.ConditionTrue, false},
+		"loss passes":                      {corev1.ConditionTrue, corev1.ConditionUnknown, true},
+		"return passes":                    {corev1.ConditionUnknown, corev1.ConditionTrue, true},
+		"lost node's update does not pass": {corev1.ConditionUnknown, corev1.ConditionUnknown, false},
+		"not ready node does not pass":     {corev1.ConditionTrue, corev1.ConditionFalse, false},
 	}
-	for name, c := range cases {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := turned.Update(event.UpdateEvent{ObjectOld: node("a", c.before), ObjectNew: node("a", c.after)}); got != c.want {
-				t.Errorf("wakes %v, want %v", got, c.want)
+			update := event.UpdateEvent{ObjectOld: node(test.before), ObjectNew: node(test.after)}
+			if got := nodeLostOrBack().Update(update); got != test.want {
+				t.Errorf("the update passes: %v, want %v", got, test.want)
 			}
 		})
 	}
-	if !turned.Delete(event.DeleteEvent{Object: node("a", corev1.ConditionTrue)}) {
-		t.Error("a node that is deleted wakes no one, though its pods are lost")
+	if !nodeLostOrBack().Delete(event.DeleteEvent{Object: node(corev1.ConditionTrue)}) {
+		t.Error("the deletion of a node does not pass, though its pods are lost")
 	}
 }
 
 func TestAppOfConfigMap(t *testing.T) {
-	ours := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Labels: map[string]string{labelStreamApp: testApp}}}
-	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: testApp}}}
-	wantNoDiff(t, "requests", want, appOfConfigMap(t.Context(), ours))
+	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: testobjects.Namespace, Labels: map[string]string{labelStreamApp: testobjects.App},
+	}}
+	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: testobjects.Namespace, Name: testobjects.App}}}
+	wantNoDiff(t, "requests", want, appOfConfigMap(t.Context(), own))
 	if got := appOfConfigMap(t.Context(), &corev1.ConfigMap{}); got != nil {
-		t.Errorf("a ConfigMap of someone else's wakes %v", got)
+		t.Errorf("a ConfigMap without the label requests %v", got)
 	}
 }
 
-func TestChangesOfGroupsAreForwarded(t *testing.T) {
-	changes := make(chan string, 1)
+func TestChangesAreForwardedUntilTheContextEnds(t *testing.T) {
+	from := make(chan string, 1)
 	to := make(chan event.TypedGenericEvent[types.NamespacedName])
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan error, 1)
-	go func() { ended <- (&changeForwarder{from: func() <-chan string { return changes }, to: to}).Start(ctx) }()
-	changes <- "shop/orders"
+	go func() { ended <- (&changeForwarder{from: func() <-chan string { return from }, to: to}).Start(ctx) }()
+	from <- "shop/orders"
 	select {
 	case got := <-to:
-		wantNoDiff(t, "key", types.NamespacedName{Namespace: testNamespace, Name: testApp}, got.Object)
+		wantNoDiff(t, "key", types.NamespacedName{Namespace: testobjects.Namespace, Name: testobjects.App}, got.Object)
 	case <-ctx.Done():
 		t.Fatal("the change was not forwarded")
 	}
-	changes <- "shop/orders" // no one takes it any more
+	from <- "shop/orders" // the receiver has ended
 	cancel()
 	if err := <-ended; err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the forwarder ended with %v", err)
+	}
+}
+
+func wantNoDiff(t *testing.T, name string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }

@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	// within bounds every wait for something that must happen: far longer than any step takes, for busy machines.
+	// within bounds every wait for an expected change. It is far longer than any step takes, for busy machines.
 	within = 60 * time.Second
-	// quiet is how long nothing may happen where nothing should, after passes were forced.
+	// quiet is the time for which an unexpected change is awaited after forced passes.
 	quiet = 500 * time.Millisecond
-	// polling is how often to look.
+	// polling is the interval of polling.
 	polling = 50 * time.Millisecond
 
 	operatorUser = "system:serviceaccount:streamweir-system:streamweir-controller-manager"
 )
 
-// The environment of the package: config/default is applied to it once. admin may do everything but write what is the
-// operator's alone; operatorConfig acts as the operator, with exactly the rights that it is shipped with.
+// The environment of the package, to which config/default is applied once. admin can do everything except for the writes that the policies
+// reserve for the operator. operatorConfig acts as the operator, with the rights of its own role.
 var (
 	scheme         = runtime.NewScheme()
 	admin          client.WithWatch
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 }
 
 func runWithControlPlane(m *testing.M) (code int, err error) {
-	ctrl.SetLogger(logr.Discard()) // what matters of a pass stands in the status
+	ctrl.SetLogger(logr.Discard()) // the tests check the status
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return 1, err
 	}
@@ -82,8 +82,7 @@ func runWithControlPlane(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// install applies config/default and waits until the API server injects: policies take effect a moment after they are
-// written.
+// install applies config/default and waits until the API server injects: policies take effect some time after they are written.
 func install(ctx context.Context) error {
 	objects, err := envtestutil.RenderFolder("config/default")
 	if err != nil {
@@ -106,14 +105,14 @@ func install(ctx context.Context) error {
 			},
 		}
 		if err := operator.Create(ctx, injection); client.IgnoreAlreadyExists(err) != nil {
-			return false, nil //nolint:nilerr // the operator's role takes effect a moment later
+			return false, nil //nolint:nilerr // the operator's role takes effect some time later
 		}
 		pod, err := dryRunPod(ctx, "default", ownedPod("probe"))
 		return err == nil && pod.Annotations[v1alpha1.PlanAnnotation] != "", nil
 	})
 }
 
-// ownedPod is a pod as the controller of a StatefulSet would create it.
+// ownedPod returns a pod as the controller of a StatefulSet would create it.
 func ownedPod(set string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -126,7 +125,7 @@ func ownedPod(set string) *corev1.Pod {
 	}
 }
 
-// dryRunPod gives the pod that the API server would store.
+// dryRunPod returns the pod that the API server would store.
 func dryRunPod(ctx context.Context, namespace string, pod *corev1.Pod) (*corev1.Pod, error) {
 	pod.Namespace = namespace
 	err := admin.Create(ctx, pod, client.DryRunAll)

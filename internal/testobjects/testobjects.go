@@ -27,9 +27,10 @@ const (
 // Now is the time of every pass, unless a test moves it.
 var Now = time.Date(2026, time.March, 14, 9, 26, 53, 0, time.UTC)
 
-// Change is a Change to an object that a builder makes.
+// Change changes an object that a builder returns.
 type Change[T any] func(*T)
 
+// Build applies changes to an object.
 func Build[T any](object T, changes []Change[T]) *T {
 	for _, apply := range changes {
 		apply(&object)
@@ -37,9 +38,10 @@ func Build[T any](object T, changes []Change[T]) *T {
 	return &object
 }
 
+// Memory parses an amount of memory.
 func Memory(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 
-// StreamApp is a StreamApp for the StatefulSet of its name, in mode Enforce.
+// StreamApp returns a StreamApp in mode Enforce for the StatefulSet of the same name.
 func StreamApp(changes ...Change[v1alpha1.StreamApp]) *v1alpha1.StreamApp {
 	return Build(v1alpha1.StreamApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: App, UID: "app-uid", Generation: 1},
@@ -50,7 +52,7 @@ func StreamApp(changes ...Change[v1alpha1.StreamApp]) *v1alpha1.StreamApp {
 	}, changes)
 }
 
-// LimitsBetween lets the operator choose the limit; "" leaves a side open.
+// LimitsBetween sets the range of the limit; "" leaves a bound out.
 func LimitsBetween(least, most string) Change[v1alpha1.StreamApp] {
 	return func(app *v1alpha1.StreamApp) {
 		if least != "" {
@@ -62,7 +64,7 @@ func LimitsBetween(least, most string) Change[v1alpha1.StreamApp] {
 	}
 }
 
-// PodTemplate has one container, whose Memory request and limit are equal and which has no CPU limit: Burstable.
+// PodTemplate returns a Burstable template with one container, with equal memory request and limit and without a CPU limit.
 func PodTemplate(limit string, changes ...Change[corev1.PodTemplateSpec]) *corev1.PodTemplateSpec {
 	labels := map[string]string{"app": App}
 	return Build(corev1.PodTemplateSpec{
@@ -71,7 +73,7 @@ func PodTemplate(limit string, changes ...Change[corev1.PodTemplateSpec]) *corev
 	}, changes)
 }
 
-// MemoryResources has a request and a limit of Memory; "" leaves one out.
+// MemoryResources returns a request and a limit of memory; "" leaves one out.
 func MemoryResources(request, limit string) corev1.ResourceRequirements {
 	var resources corev1.ResourceRequirements
 	if request != "" {
@@ -83,7 +85,7 @@ func MemoryResources(request, limit string) corev1.ResourceRequirements {
 	return resources
 }
 
-// StatefulSet is not rolling out.
+// StatefulSet returns a StatefulSet without a rollout in progress.
 func StatefulSet(replicas int32, template *corev1.PodTemplateSpec, changes ...Change[appsv1.StatefulSet]) *appsv1.StatefulSet {
 	return Build(appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: App, UID: "workload-uid", Generation: 1},
@@ -95,7 +97,7 @@ func StatefulSet(replicas int32, template *corev1.PodTemplateSpec, changes ...Ch
 	}, changes)
 }
 
-// Deployment is not rolling out.
+// Deployment returns a Deployment without a rollout in progress.
 func Deployment(replicas int32, template *corev1.PodTemplateSpec, changes ...Change[appsv1.Deployment]) *appsv1.Deployment {
 	return Build(appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: App, UID: "workload-uid", Generation: 1},
@@ -104,8 +106,8 @@ func Deployment(replicas int32, template *corev1.PodTemplateSpec, changes ...Cha
 	}, changes)
 }
 
-// RunningPod is the pod of the StatefulSet with this ordinal: injected, ready since an hour, on a Node and with an address of its own,
-// and with the limit in force.
+// RunningPod returns the pod of the StatefulSet with this ordinal: injected, ready for an hour, with an active limit, on its own node and with
+// its own address.
 func RunningPod(ordinal int, limit string, changes ...Change[corev1.Pod]) *corev1.Pod {
 	hourAgo := metav1.NewTime(Now.Add(-time.Hour))
 	name := fmt.Sprintf("%s-%d", App, ordinal)
@@ -127,7 +129,7 @@ func RunningPod(ordinal int, limit string, changes ...Change[corev1.Pod]) *corev
 	}, changes)
 }
 
-// RunningPods makes running pods with the same limit.
+// RunningPods returns running pods with the same limit.
 func RunningPods(count int, limit string, changes ...Change[corev1.Pod]) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range count {
@@ -136,7 +138,7 @@ func RunningPods(count int, limit string, changes ...Change[corev1.Pod]) []*core
 	return pods
 }
 
-// Node has a kubelet that says what the condition Ready is.
+// Node returns a node with this status of the condition Ready.
 func Node(name string, ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -26,10 +26,10 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// testJar stands for the agent's jar: what is in it is nobody's business but the JVM's.
+// testJar replaces the agent's jar. Only a JVM reads the content of a jar.
 var testJar = []byte("PK: not really a jar")
 
-// topologyOfOrders is what the application of the tests describes: one subtopology with two key-value stores.
+// topologyOfOrders is the topology of the tests' application: one subtopology with two key-value stores.
 const topologyOfOrders = `Topologies:
    Sub-topology: 0
     Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
@@ -42,40 +42,41 @@ const topologyOfOrders = `Topologies:
       <-- KSTREAM-AGGREGATE-0000000001
 `
 
-// agents plays the agents in the pods of a world: each pod that mounts the agent's ConfigMap and runs gets one, which serves reports over
-// HTTP. The tasks of the application are shared by those that run.
-type agents struct {
-	w      *world
+// fakeAgents replaces the agents in the pods of a fixture: each running pod that mounts the agent's ConfigMap has one. It serves reports over
+// HTTP. The running pods share the tasks of the application.
+type fakeAgents struct {
+	f      *fixture
 	server *httptest.Server
 
-	mu     sync.Mutex
-	byIP   map[string]*playedAgent
-	change func(pod string, reported *report.Report) // what a test has the agents say instead
-	away   bool                                      // no connection is made
-	news   chan struct{}                             // closed when something changes
-	seq    int64
+	mu          sync.Mutex
+	byIP        map[string]*fakeAgent
+	change      func(pod string, r *report.Report) // changes each report
+	unreachable bool                               // connections are refused
+	changed     chan struct{}                      // closed by the next change
+	seq         int64
 }
 
-// playedAgent is the agent in one pod.
-type playedAgent struct {
+// fakeAgent is the agent in one pod.
+type fakeAgent struct {
 	pod, uid string
 	started  time.Time
 	tasks    []int
 }
 
-// playAgents plays agents from now on; operators that are started later ask them.
-func (w *world) playAgents() {
-	w.t.Helper()
-	a := &agents{w: w, byIP: map[string]*playedAgent{}, news: make(chan struct{}), change: func(string, *report.Report) {}}
+// simulateAgents adds agents. Operators that are started later request their reports.
+func (f *fixture) simulateAgents() {
+	f.t.Helper()
+	a := &fakeAgents{f: f, byIP: map[string]*fakeAgent{}, changed: make(chan struct{}), change: func(string, *report.Report) {}}
 	a.server = httptest.NewServer(http.HandlerFunc(a.serve))
-	w.t.Cleanup(a.server.Close)
-	w.agents, w.agentJar = a, testJar
-	w.run("the played agents", a.run)
+	f.t.Cleanup(a.server.Close)
+	f.agents = a
+	f.agentJar = testJar
+	f.run("the simulated agents", a.run)
 }
 
-// run keeps the agents those of the pods that run.
-func (a *agents) run(ctx context.Context) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(adminSet, 0, informers.WithNamespace(a.w.namespace))
+// run adds and removes agents as pods start and end.
+func (a *fakeAgents) run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(adminSet, 0, informers.WithNamespace(a.f.namespace))
 	lister := factory.Core().V1().Pods().Lister()
 	factory.Start(ctx.Done())
 	ticker := time.NewTicker(polling)
@@ -86,7 +87,7 @@ func (a *agents) run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		pods, err := lister.Pods(a.w.namespace).List(labels.Everything())
+		pods, err := lister.Pods(a.f.namespace).List(labels.Everything())
 		if err != nil {
 			return err
 		}
@@ -94,10 +95,10 @@ func (a *agents) run(ctx context.Context) error {
 	}
 }
 
-func (a *agents) follow(pods []*corev1.Pod) {
+func (a *fakeAgents) follow(pods []*corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := map[string]*playedAgent{}
+	now := map[string]*fakeAgent{}
 	for _, pod := range pods {
 		if !hasAgent(pod) || pod.DeletionTimestamp != nil || pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 {
 			continue
@@ -108,13 +109,13 @@ func (a *agents) follow(pods []*corev1.Pod) {
 		}
 		agent := a.byIP[pod.Status.PodIP]
 		if agent == nil || agent.uid != string(pod.UID) {
-			agent = &playedAgent{pod: pod.Name, uid: string(pod.UID), started: running.StartedAt.Time}
+			agent = &fakeAgent{pod: pod.Name, uid: string(pod.UID), started: running.StartedAt.Time}
 		}
 		now[pod.Status.PodIP] = agent
 	}
 	if fmt.Sprint(sortedIPs(now)) != fmt.Sprint(sortedIPs(a.byIP)) {
 		a.byIP = now
-		a.share(tasksOfGroup)
+		a.spread(tasksOfGroup)
 	}
 }
 
@@ -122,7 +123,7 @@ func hasAgent(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == v1alpha1.AgentVolume })
 }
 
-func sortedIPs(byIP map[string]*playedAgent) []string {
+func sortedIPs(byIP map[string]*fakeAgent) []string {
 	var all []string
 	for ip, agent := range byIP {
 		all = append(all, ip+agent.uid)
@@ -131,55 +132,55 @@ func sortedIPs(byIP map[string]*playedAgent) []string {
 	return all
 }
 
-// share gives the tasks to the agents in turn, and tells.
-func (a *agents) share(tasks int) {
-	var all []*playedAgent
+// spread assigns the tasks to the agents in turn.
+func (a *fakeAgents) spread(tasks int) {
+	var all []*fakeAgent
 	for _, agent := range a.byIP {
 		agent.tasks = nil
 		all = append(all, agent)
 	}
-	slices.SortFunc(all, func(x, y *playedAgent) int { return cmp.Compare(x.pod, y.pod) })
+	slices.SortFunc(all, func(x, y *fakeAgent) int { return cmp.Compare(x.pod, y.pod) })
 	for i := range tasks {
 		if len(all) > 0 {
 			agent := all[i%len(all)]
 			agent.tasks = append(agent.tasks, i)
 		}
 	}
-	a.tell()
+	a.notify()
 }
 
-// tell ends the requests that wait.
-func (a *agents) tell() {
+// notify ends the waiting requests.
+func (a *fakeAgents) notify() {
 	a.seq++
-	close(a.news)
-	a.news = make(chan struct{})
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
-// say has the agents say something else from now on.
-func (a *agents) say(change func(pod string, reported *report.Report)) {
+// setChange sets the function that changes each report.
+func (a *fakeAgents) setChange(change func(pod string, r *report.Report)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.change = change
-	a.tell()
+	a.notify()
 }
 
-// hide makes all pods unreachable, or reachable again.
-func (a *agents) hide(away bool) {
+// setUnreachable makes all agents unreachable, or reachable again.
+func (a *fakeAgents) setUnreachable(unreachable bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.away = away
+	a.unreachable = unreachable
 	a.server.CloseClientConnections()
-	a.tell()
+	a.notify()
 }
 
-// dial connects to the agent at an address: all of them are one server, which tells them apart by the host that is asked for.
-func (a *agents) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to the agent at an address. One server serves all agents, and distinguishes them by the requested host.
+func (a *fakeAgents) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
-	refused := a.away || a.byIP[host] == nil || port != strconv.Itoa(report.Port)
+	refused := a.unreachable || a.byIP[host] == nil || port != strconv.Itoa(report.Port)
 	a.mu.Unlock()
 	if refused {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -187,7 +188,7 @@ func (a *agents) dial(ctx context.Context, network, address string) (net.Conn, e
 	return (&net.Dialer{}).DialContext(ctx, network, a.server.Listener.Addr().String())
 }
 
-func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
+func (a *fakeAgents) serve(writer http.ResponseWriter, request *http.Request) {
 	host, _, err := net.SplitHostPort(request.Host)
 	if err != nil || request.URL.Path != report.Path {
 		http.NotFound(writer, request)
@@ -197,22 +198,22 @@ func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
 	wait, _ := time.ParseDuration(request.URL.Query().Get("wait"))
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
-	look := time.NewTicker(polling) // the plan on disk changes by itself
-	defer look.Stop()
+	ticker := time.NewTicker(polling) // the plan on disk changes at any time
+	defer ticker.Stop()
 	for {
-		reported, news := a.report(host)
+		reported, changed := a.report(host)
 		if reported == nil {
 			http.NotFound(writer, request)
 			return
 		}
 		if strconv.FormatInt(reported.Seq, 10) != after {
 			writer.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(writer).Encode(reported) // a connection that broke is the client's to tell
+			_ = json.NewEncoder(writer).Encode(reported) // the client notices a broken connection
 			return
 		}
 		select {
-		case <-news:
-		case <-look.C:
+		case <-changed:
+		case <-ticker.C:
 		case <-deadline.C:
 			writer.WriteHeader(http.StatusNoContent)
 			return
@@ -222,26 +223,26 @@ func (a *agents) serve(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// report is what the agent at an address says now; nil if there is none.
-func (a *agents) report(ip string) (*report.Report, <-chan struct{}) {
+// report returns the report of the agent at an address, nil without one, and the channel that the next change closes.
+func (a *fakeAgents) report(ip string) (*report.Report, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	agent := a.byIP[ip]
 	if agent == nil {
-		return nil, a.news
+		return nil, a.changed
 	}
-	onDisk := a.w.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[planfile.RevisionKey]
+	onDisk := a.f.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[planfile.RevisionKey]
 	reported := reportOf(agent, onDisk)
 	reported.Seq = agent.started.UnixMilli()*1000 + a.seq
-	for _, c := range onDisk { // another plan is another report
+	for _, c := range onDisk { // another plan changes the sequence number
 		reported.Seq = reported.Seq*31%(1<<52) + int64(c)
 	}
 	a.change(agent.pod, reported)
-	return reported, a.news
+	return reported, a.changed
 }
 
-// reportOf is a report of a bounded process that runs some tasks.
-func reportOf(agent *playedAgent, generation string) *report.Report {
+// reportOf returns the report of a bounded process that runs some tasks with a revision of the plan.
+func reportOf(agent *fakeAgent, revision string) *report.Report {
 	thread := report.Thread{Name: "orders-StreamThread-1"}
 	for _, partition := range agent.tasks {
 		thread.Tasks = append(thread.Tasks, report.Task{
@@ -251,7 +252,7 @@ func reportOf(agent *playedAgent, generation string) *report.Report {
 	}
 	return &report.Report{
 		Schema: report.Schema, Agent: "1.0.0", PodUID: agent.uid, Started: agent.started.UnixMilli(), Bounded: report.BoundedActive,
-		Plan:    report.Plan{OnDisk: generation, Active: generation, Source: report.PlanMounted},
+		Plan:    report.Plan{OnDisk: revision, Active: revision, Source: report.PlanMounted},
 		RocksDB: report.RocksDB{CacheCapacity: 64 << 20, WriteBufferManager: 25 << 20, Opened: int64(2 * len(agent.tasks))},
 		Clients: []report.Client{{
 			ApplicationID: "orders", ClientID: "orders", Version: "4.4.0", State: "RUNNING", Topology: topologyOfOrders, Brokers: 3,
@@ -262,9 +263,9 @@ func reportOf(agent *playedAgent, generation string) *report.Report {
 	}
 }
 
-// sharedTasks has the pods report that many tasks.
-func (a *agents) sharedTasks(tasks int) {
+// setTasks makes the pods report this number of tasks.
+func (a *fakeAgents) setTasks(tasks int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.share(tasks)
+	a.spread(tasks)
 }

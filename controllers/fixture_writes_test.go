@@ -16,73 +16,74 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Writes of the operator, as the gate names them.
+// Names of the operator's writes.
 const (
 	writePlan      = "apply ConfigMap"
 	writeInjection = "apply PodInjection"
 	writeResize    = "patch Pod resize"
-	writeTouch     = "patch Pod"
+	writeRefresh   = "patch Pod"
 	writeStatus    = "patch StreamApp status"
 )
 
-// gate stands between the operator and the API server. It counts what the operator writes, and can refuse it.
-type gate struct {
+// writeGate is between the operator and the API server. It counts the operator's writes, and can fail them.
+type writeGate struct {
 	mu     sync.Mutex
-	writes []string // that were sent, in order
-	refuse func(write string) error
+	passed []string // sent writes, in order
+	fail   func(write string) error
 }
 
-// refuseWith sets what happens to writes from now on: an error keeps one from being sent. Nil lets everything through.
-func (g *gate) refuseWith(refuse func(write string) error) {
+// failWith sets the function that returns the error of a write, which is then not sent. With nil all writes are sent.
+func (g *writeGate) failWith(fail func(write string) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refuse = refuse
+	g.fail = fail
 }
 
-// sent counts the writes of this name that were let through.
-func (g *gate) sent(write string) int {
+// count returns the number of sent writes with this name.
+func (g *writeGate) count(write string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	count := 0
-	for _, name := range g.writes {
+	total := 0
+	for _, name := range g.passed {
 		if name == write {
-			count++
+			total++
 		}
 	}
-	return count
+	return total
 }
 
-// all gives every write that was let through.
-func (g *gate) all() []string {
+// all returns the names of all sent writes.
+func (g *writeGate) all() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]string{}, g.writes...)
+	return append([]string{}, g.passed...)
 }
 
-func (g *gate) pass(verb string, object any, subresource string) error {
+// pass names a write and records it, or returns its error.
+func (g *writeGate) pass(verb string, object any, subresource string) error {
 	kind := fmt.Sprintf("%T", object)
 	kind = strings.TrimSuffix(kind[strings.LastIndex(kind, ".")+1:], "ApplyConfiguration")
 	write := strings.TrimSpace(verb + " " + kind + " " + subresource)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refuse != nil {
-		if err := g.refuse(write); err != nil {
+	if g.fail != nil {
+		if err := g.fail(write); err != nil {
 			return err
 		}
 	}
-	g.writes = append(g.writes, write)
+	g.passed = append(g.passed, write)
 	return nil
 }
 
-// withoutWatch makes an interceptor's client of one that reads from a cache.
+// withoutWatch adds Watch, which interceptors require, to a client that reads from a cache.
 type withoutWatch struct{ client.Client }
 
 func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-	return nil, errors.New("the reconciler watches through its manager")
+	return nil, errors.New("the reconciler must watch through its manager")
 }
 
-// around puts the gate around a client.
-func (g *gate) around(c client.Client) client.Client {
+// around returns a client whose writes pass the gate.
+func (g *writeGate) around(c client.Client) client.Client {
 	return interceptor.NewClient(withoutWatch{c}, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := g.pass("create", o, ""); err != nil {

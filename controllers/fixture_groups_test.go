@@ -14,17 +14,17 @@ import (
 // kafkaCluster is the one cluster of the operator's configuration.
 const kafkaCluster = "prod"
 
-// tasksOfGroup is how many tasks the group has that the tests use.
+// tasksOfGroup is the number of tasks of the group.
 const tasksOfGroup = 12
 
-// fakeGroups plays the monitor of Kafka groups: what a test sets is what the next pass sees.
+// fakeGroups replaces the monitor of Kafka groups. A test sets the observation that the next pass reads.
 type fakeGroups struct {
 	changes chan string
 
 	mu      sync.Mutex
 	latest  assignment.Observation
 	tracked map[string]assignment.Ref
-	passes  int // that have begun: each tracks or forgets its group once
+	passes  int // started passes: each tracks or forgets its group once
 	hurried int
 }
 
@@ -32,7 +32,7 @@ func newFakeGroups() *fakeGroups {
 	return &fakeGroups{changes: make(chan string), tracked: map[string]assignment.Ref{}}
 }
 
-// Cluster knows one cluster, which permits groups whose names begin with orders.
+// Cluster returns the only cluster, which permits groups whose names begin with orders.
 func (g *fakeGroups) Cluster(name string) (assignment.ClusterConfig, bool) {
 	return assignment.ClusterConfig{Name: kafkaCluster, AllowedGroups: []string{"orders*"}}, name == kafkaCluster
 }
@@ -65,7 +65,7 @@ func (g *fakeGroups) Latest(string) assignment.Observation {
 
 func (g *fakeGroups) Changes() <-chan string { return g.changes }
 
-// show sets the group's assignment; the poll succeeded. Nil: it is not known.
+// show sets the group's assignment after a successful poll; nil if it is unknown.
 func (g *fakeGroups) show(group *assignment.Group) {
 	observation := assignment.Observation{Group: group, At: time.Now()}
 	if group != nil {
@@ -74,14 +74,14 @@ func (g *fakeGroups) show(group *assignment.Group) {
 	g.set(observation)
 }
 
-// set sets what is known of the group.
+// set sets the latest observation of the group.
 func (g *fakeGroups) set(observation assignment.Observation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.latest = observation
 }
 
-// fail makes the last poll one that failed; what was known before stays.
+// fail makes the latest poll a failed one. The assignment stays.
 func (g *fakeGroups) fail(class assignment.Class) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *fakeGroups) fail(class assignment.Class) {
 	g.latest.At = time.Now()
 }
 
-func (g *fakeGroups) passesBegun() int {
+func (g *fakeGroups) startedPasses() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.passes
@@ -102,8 +102,8 @@ func (g *fakeGroups) tracks(key string) bool {
 	return tracked
 }
 
-// ordersGroup is a streams group whose tasks are spread evenly over processes at these addresses, one stream thread
-// each: twelve tasks with two key-value stores.
+// ordersGroup returns a streams group of twelve tasks with two key-value stores each, spread evenly over processes at these addresses. Each
+// process has one stream thread.
 func ordersGroup(addresses ...string) *assignment.Group {
 	group := &assignment.Group{
 		ApplicationID: "orders", Protocol: assignment.Streams, State: "Stable", Stable: true, Assigned: true, Brokers: 3,
@@ -127,7 +127,7 @@ func ordersGroup(addresses ...string) *assignment.Group {
 	return group
 }
 
-func (g *fakeGroups) timesHurried() int {
+func (g *fakeGroups) hurriedCount() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.hurried
