@@ -145,12 +145,12 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 	if w.derives() {
 		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, newPlanner(&w, load, policy).limits().need(0))
 	}
+	plan.Deficits = p.shortages(plan, r)
 	p.limitLines(r)
 	plan.Lines = byPool(p.lines)
 	plan.Bound = r.heapHigh.Add(p.nativeSum)
 	plan.Expected = plan.Heap.Add(expectedNative(p.lines))
 	plan.Split = splitOf(plan, r)
-	plan.Deficits = p.shortages(plan, r)
 	plan.Configs = p.configs(plan, r)
 	for _, problem := range problems(&w, policy, limit) {
 		plan.Warnings = append(plan.Warnings, problem.Error())

@@ -94,6 +94,26 @@ func TestShortagesNameTheCure(t *testing.T) {
 	}
 }
 
+func TestAHeapDeficitIsWhatTheLinesLack(t *testing.T) {
+	forSeeds(t, func(t *testing.T, g generator) {
+		w := g.workload()
+		w.Bounded = false // a larger heap leaves the configs as they are
+		w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(Bytes(2+g.IntN(400))*MiB, App)
+		load, policy := g.load(w), g.policy()
+		plan := PlanFor(w, load, policy, 64*GiB)
+		if plan.Verdict != HeapTooSmall || plan.Deficits[0].Missing > 16*GiB {
+			return
+		}
+		w.JVM.MaxHeap.Value = (plan.Heap + plan.Deficits[0].Missing).alignUp(MiB)
+		if got := PlanFor(w, load, policy, 64*GiB).Verdict; got != Fits {
+			t.Errorf("a heap of %v misses %v, one of %v has the verdict %d", plan.Heap, plan.Deficits[0].Missing, w.JVM.MaxHeap.Value, got)
+		}
+		if w.JVM.MaxHeap.Value -= maxHeapAlignment; w.JVM.MaxHeap.Value > plan.Heap && PlanFor(w, load, policy, 64*GiB).Fits() {
+			t.Errorf("a heap of %v misses %v, but %v fits", plan.Heap, plan.Deficits[0].Missing, w.JVM.MaxHeap.Value)
+		}
+	})
+}
+
 func TestPlannedHeap(t *testing.T) {
 	planned := func(w *Workload) { w.JVM.HeapMode = HeapPlanned }
 	live := func(b Bytes) func(*Workload) { return func(w *Workload) { w.Application.LiveSet = Known(b, Measured) } }
