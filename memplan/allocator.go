@@ -14,8 +14,7 @@ const glibcNum, glibcDen = 14, 11
 // (FLINK-39924). As shipped, the bound counts every cache and memtable of every instance full at once, and takes
 // it in.
 func (p *planner) fragmentation(accounted Bytes) Line {
-	line := Line{Region: RegionAllocator, Pool: Native, Name: "allocator", From: p.w.Allocator.From,
-		Why: "glibc's arenas without a limit: 14/11 of what RocksDB accounts for"}
+	line := RegionAllocator.line(0, p.w.Allocator.From, "glibc's arenas without a limit: 14/11 of what RocksDB accounts for")
 	held := accounted.Scale(glibcNum, glibcDen)
 	allocator := p.w.Allocator
 	switch {

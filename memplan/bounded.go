@@ -96,12 +96,10 @@ func (p *planner) grownCache(least sharedCache, rest Bytes, t rocksTotals) share
 
 // boundedLines are the lines of the shared cache.
 func (p *planner) boundedLines(c sharedCache) {
-	p.add(Line{Region: RegionBlockCache, Pool: Native, Name: "shared block cache", Bound: c.capacity, Expected: c.capacity, From: c.from,
-		Why: "one cache for all stores, memtables, index and filter blocks in it"})
-	p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond its cache", Bound: c.overhead(), Expected: c.expectedOverhead(),
-		From: Measured, Why: "0.30 x cache and 32 MiB: compactions, and what malloc keeps"})
-	p.add(Line{Region: RegionMemtables, Pool: Native, Name: "memtables being flushed", Bound: c.flushes(),
-		From: Measured, Why: "0.5 x write buffer manager; blocks of the cache give way to them first"})
+	p.add(RegionBlockCache.line(c.capacity, c.from, "one cache for all stores, memtables, index and filter blocks in it").labelled("shared block cache"))
+	p.add(RegionRocksDBOverhead.line(c.overhead(), Measured, "0.30 x cache and 32 MiB: compactions, and what malloc keeps").expecting(c.expectedOverhead()))
+	p.add(RegionMemtables.line(c.flushes(), Measured, "0.5 x write buffer manager; blocks of the cache give way to them first").
+		labelled("memtables being flushed").expecting(0))
 	p.stallWarning(c.memtables)
 }
 
@@ -112,16 +110,13 @@ func (p *planner) ownCaches(t rocksTotals) {
 	if _, pinned := p.policy.Pins[RegionBlockCache]; pinned || own.Value <= 0 || t.instances == 0 {
 		return
 	}
-	line := Line{Region: RegionBlockCache, Pool: Native, Name: "the application's block cache", Bound: own.Value, From: own.From,
-		Why: "by its own setter, which the agent leaves in place"}
+	line := RegionBlockCache.line(own.Value, own.From, "by its own setter, which the agent leaves in place").labelled("the application's block cache")
 	if p.w.RocksDB.OwnCaches {
-		line = product(RegionBlockCache, Native, "the application's block caches", t.instances, own.Value, own.From,
-			"instances x the cache of its own setter, which the agent leaves in place")
+		line = RegionBlockCache.product(t.instances, own.Value, own.From,
+			"instances x the cache of its own setter, which the agent leaves in place").labelled("the application's block caches")
 	}
-	line.Expected = line.Bound
 	p.add(line)
-	over := line.Bound.Scale(overheadNum, overheadDen)
-	p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond that", Bound: over, Expected: over, From: Measured, Why: "0.30 x cache"})
+	p.add(RegionRocksDBOverhead.line(line.Bound.Scale(overheadNum, overheadDen), Measured, "0.30 x cache").labelled("RocksDB beyond that"))
 	p.add(p.tableReaders())
 }
 

@@ -7,10 +7,10 @@ package memplan
 func (p *planner) consumers() {
 	threads := int64(p.load.Threads)
 	clients := &p.w.Clients
-	p.fetchBuffers(RegionMainConsumer, "main consumers", threads, &clients.Main, p.worstActive(inputPartitions))
-	p.fetchBuffers(RegionRestoreConsumer, "restore consumers", threads, &clients.Restore, p.restoring())
+	p.fetchBuffers(RegionMainConsumer, threads, &clients.Main, p.worstActive(inputPartitions))
+	p.fetchBuffers(RegionRestoreConsumer, threads, &clients.Restore, p.restoring())
 	if len(p.w.GlobalStores) > 0 {
-		p.fetchBuffers(RegionGlobalConsumer, "global consumer", 1, &clients.Global, p.globalPartitions())
+		p.fetchBuffers(RegionGlobalConsumer, 1, &clients.Global, p.globalPartitions())
 	}
 }
 
@@ -20,22 +20,19 @@ func (p *planner) consumers() {
 // From 4.0 on (KAFKA-17182) a broker is not asked again while partitions of it are buffered, so the smaller of the two bounds it.
 // Before, fetch.max.bytes limits one response only: every partition may be buffered, and whole responses stay reachable through the
 // last partition that is not drained.
-func (p *planner) fetchBuffers(region Region, name string, consumers int64, cfg *Consumer, partitions int64) {
+func (p *planner) fetchBuffers(region Region, consumers int64, cfg *Consumer, partitions int64) {
 	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
 	data := unit.Mul(partitions)
 	responses := p.largestFetch(cfg).Mul(int64(max(p.w.Brokers.Value, 1))).Mul(consumers)
-	line := product(region, Heap, name, partitions, unit,
+	line := region.product(partitions, unit,
 		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, p.w.Brokers.From, p.w.Records.LargestBatch.From),
 		"partitions x the larger of max.partition.fetch.bytes and the largest batch")
 	if responses < data {
-		line.Count, line.Unit = 0, 0
-		line.Bound, line.Expected = responses, responses
-		line.Why = "consumers x brokers x fetch.max.bytes"
+		line = line.bounded(responses, "consumers x brokers x fetch.max.bytes").expecting(responses)
 	}
 	if !p.has(fetchSkipsBuffered) {
-		line.Count, line.Unit = 0, 0
-		line.Bound = data.Add(min(data, responses))
-		line.Why = "partitions x max.partition.fetch.bytes, and the responses they came in (before 4.0, KAFKA-17182)"
+		line = line.bounded(data.Add(min(data, responses)),
+			"partitions x max.partition.fetch.bytes, and the responses they came in (before 4.0, KAFKA-17182)")
 	}
 	p.add(line)
 }
@@ -100,12 +97,10 @@ func (p *planner) directMemory() {
 		global := p.largestResponse(&clients.Global, p.globalPartitions())
 		need, shared = need.Add(global), shared.Add(global)
 	}
-	line := Line{Region: RegionDirectMemory, Pool: Native, Name: "direct memory", Bound: need, Expected: shared,
-		From: weakest(clients.Main.FetchMaxBytes.From, p.w.Records.LargestBatch.From, p.w.TLS.From),
-		Why:  "reading threads x the largest fetch response (plaintext)"}
+	line := RegionDirectMemory.line(need, weakest(clients.Main.FetchMaxBytes.From, p.w.Records.LargestBatch.From, p.w.TLS.From),
+		"reading threads x the largest fetch response (plaintext)").expecting(shared)
 	if limit := p.w.JVM.MaxDirect; limit.Value > 0 && limit.Value < need {
-		line.Bound, line.Expected, line.From = limit.Value, limit.Value, limit.From
-		line.Why = "MaxDirectMemorySize"
+		line = RegionDirectMemory.line(limit.Value, limit.From, "MaxDirectMemorySize")
 		p.warn("MaxDirectMemorySize is %v, but the fetches may need %v: reads would throw OutOfMemoryError; raise it or lower fetch.max.bytes", limit.Value, need)
 	}
 	p.add(line)
@@ -122,7 +117,7 @@ func (p *planner) sockets() {
 	if len(p.w.GlobalStores) > 0 {
 		unit = unit.Add(socketBuffers(clients.Global.SendBuffer, clients.Global.ReceiveBuffer))
 	}
-	p.add(product(RegionSockets, Native, "socket buffers", int64(max(clampCount(p.w.Brokers.Value), 1)), unit,
+	p.add(RegionSockets.product(int64(max(clampCount(p.w.Brokers.Value), 1)), unit,
 		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
 }
 

@@ -97,12 +97,6 @@ func (p *planner) add(l Line) {
 	}
 }
 
-// product is a line whose bound is count times unit.
-func product(region Region, pool Pool, name string, count int64, unit Bytes, from Provenance, why string) Line {
-	bound := unit.Mul(count)
-	return Line{Region: region, Pool: pool, Name: name, Bound: bound, Expected: bound, Count: count, Unit: unit, From: from, Why: why}
-}
-
 // worstActive is the largest sum of what active tasks add that the load allows.
 func (p *planner) worstActive(each func(Subtopology) int64) int64 {
 	return p.worst(each, p.load.Active, func(c Cap) int { return c.Active })

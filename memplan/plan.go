@@ -9,43 +9,6 @@ import (
 	"slices"
 )
 
-// Pool is one of the two pools of memory.
-type Pool uint8
-
-// The pools.
-const (
-	// Heap is the Java heap.
-	Heap Pool = iota
-	// Native is everything else that the cgroup counts.
-	Native
-)
-
-// String is the pool in lower case.
-func (p Pool) String() string {
-	if p == Heap {
-		return "heap"
-	}
-	return "native"
-}
-
-// Line is one itemised use of memory.
-type Line struct {
-	Region Region
-	Pool   Pool
-	// Name is the region as people read it.
-	Name string
-	// Bound is never exceeded; limits are made of it. Expected is the peak to expect; requests are made of it.
-	Bound, Expected Bytes
-	// Count and Unit explain Bound where it is a product; Count 0 means it is not.
-	Count int64
-	Unit  Bytes
-	From  Provenance
-	// Why names the formula in words.
-	Why string
-	// Client is the application id of another client of the process. It is empty for the planned application and the process itself.
-	Client string
-}
-
 // ConfigKind says where a config goes.
 type ConfigKind uint8
 
@@ -170,16 +133,13 @@ func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan {
 // limitLines adds the lines that depend on the limit.
 func (p *planner) limitLines(r layout) {
 	reserve := r.heapHigh.Sub(p.heapSum)
-	p.add(Line{Region: RegionHeapReserve, Pool: Heap, Name: "free heap", Bound: reserve, Expected: reserve, From: p.heapFrom(),
-		Why: "heap - its lines: what the collector works with"})
-	p.add(Line{Region: RegionCollector, Pool: Native, Name: "collector", Bound: r.collectorNative, Expected: r.collectorNative,
-		From: Measured, Why: "beside the heap, by collector and heap size"})
+	p.add(RegionHeapReserve.line(reserve, p.heapFrom(), "heap - its lines: what the collector works with"))
+	p.add(RegionCollector.line(r.collectorNative, Measured, "beside the heap, by collector and heap size"))
 	if p.w.Bounded {
 		p.boundedLines(r.cache)
 	}
-	p.add(Line{Region: RegionKernel, Pool: Native, Name: "page tables", Bound: r.kernel, Expected: r.kernel, From: Derived, Why: "limit / 512"})
-	p.add(Line{Region: RegionPageCache, Pool: Native, Name: "page cache", Bound: r.pageCache, Expected: r.pageCache, From: Assumed,
-		Why: "a floor: with less the JVM stalls on re-reading its own code"})
+	p.add(RegionKernel.line(r.kernel, Derived, "limit / 512"))
+	p.add(RegionPageCache.line(r.pageCache, Assumed, "a floor: with less the JVM stalls on re-reading its own code"))
 }
 
 // heapFrom is where the size of the heap came from.

@@ -52,12 +52,10 @@ func (p *planner) process() {
 	if jvm.Metaspace.From == Measured {
 		beside = sharedClasses
 	}
-	p.add(Line{Region: RegionMetaspace, Pool: Native, Name: "metaspace", Bound: jvm.Metaspace.Value.Add(beside),
-		Expected: expectedOf(jvm.Metaspace, expectedMetaspace).Add(beside), From: jvm.Metaspace.From, Why: "class metadata, symbols, shared classes"})
-	p.add(Line{Region: RegionCodeCache, Pool: Native, Name: "code cache", Bound: jvm.CodeCache.Value,
-		Expected: expectedOf(jvm.CodeCache, expectedCodeCache), From: jvm.CodeCache.From, Why: "compiled code"})
-	p.add(Line{Region: RegionCompiler, Pool: Native, Name: "JIT arenas", Bound: assumedCompiler, Expected: expectedCompiler, From: Assumed,
-		Why: "compilers at work, most at start and restore"})
+	p.add(RegionMetaspace.line(jvm.Metaspace.Value.Add(beside), jvm.Metaspace.From, "class metadata, symbols, shared classes").
+		expecting(expectedOf(jvm.Metaspace, expectedMetaspace).Add(beside)))
+	p.add(RegionCodeCache.line(jvm.CodeCache.Value, jvm.CodeCache.From, "compiled code").expecting(expectedOf(jvm.CodeCache, expectedCodeCache)))
+	p.add(RegionCompiler.line(assumedCompiler, Assumed, "compilers at work, most at start and restore").expecting(expectedCompiler))
 	p.stacks()
 	p.kernelObjects(p.totals)
 }
@@ -69,9 +67,8 @@ func (p *planner) stacks() {
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit, from = stack.Value, stack.From
 	}
-	line := product(RegionThreadStacks, Native, "thread stacks", int64(count), unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack")
-	line.Expected = expectedStack.Mul(int64(count))
-	p.add(line)
+	p.add(RegionThreadStacks.product(int64(count), unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
+		expecting(expectedStack.Mul(int64(count))))
 }
 
 // threads is the number of threads of the process.
@@ -92,8 +89,7 @@ func (p *planner) clientThreads() Bytes {
 // kernelObjects adds what the kernel keeps for the threads and the files of the process.
 func (p *planner) kernelObjects(t rocksTotals) {
 	bound := kernelThread.Mul(int64(p.threads())).Add((kernelFile * filesPerInstance).Mul(t.instances))
-	p.add(Line{Region: RegionKernelObjects, Pool: Native, Name: "kernel objects", Bound: bound, Expected: bound, From: Assumed,
-		Why: "threads x 28 KiB, and 27 files an instance x 1.6 KiB"})
+	p.add(RegionKernelObjects.line(bound, Assumed, "threads x 28 KiB, and 27 files an instance x 1.6 KiB"))
 }
 
 // expectedOf is the expected peak of a region: its measured use, or the lower end of what was assumed.

@@ -11,7 +11,7 @@ const batchOverhead Bytes = 88
 func (p *planner) producers() {
 	cfg := &p.w.Clients.Producer
 	count, from := p.producerCount()
-	line := product(RegionProducer, Heap, "producer buffers", count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
+	line := RegionProducer.product(count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
 		"producers x buffer.memory")
 	batches := p.openBatches(count)
 	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
@@ -52,18 +52,14 @@ func (p *planner) compression(batches, likely int64) {
 	cfg := &p.w.Clients.Producer
 	heap, native := p.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
-	buffers := product(RegionCompressionHeap, Heap, "compression buffers", batches, heap, from, "open batches x the codec's buffers")
-	contexts := product(RegionCompressionNative, Native, "compression contexts", batches, native, from,
-		"open batches x the codec's native state; no Kafka config bounds it")
-	buffers.Expected, contexts.Expected = heap.Mul(likely), native.Mul(likely)
-	p.add(buffers)
-	p.add(contexts)
+	p.add(RegionCompressionHeap.product(batches, heap, from, "open batches x the codec's buffers").expecting(heap.Mul(likely)))
+	p.add(RegionCompressionNative.product(batches, native, from, "open batches x the codec's native state; no Kafka config bounds it").
+		expecting(native.Mul(likely)))
 	if cfg.Compression.Value == Zstd {
 		inputs := p.worstActive(inputPartitions)
-		line := product(RegionDecompression, Native, "decompression contexts", inputs, zstdDecompression, cfg.Compression.From,
-			"input partitions x a zstd stream: a paused partition keeps its stream open")
-		line.Expected = zstdDecompression.Mul(min(inputs, int64(p.load.Threads)))
-		p.add(line)
+		p.add(RegionDecompression.product(inputs, zstdDecompression, cfg.Compression.From,
+			"input partitions x a zstd stream: a paused partition keeps its stream open").
+			expecting(zstdDecompression.Mul(min(inputs, int64(p.load.Threads)))))
 	}
 }
 
@@ -125,16 +121,14 @@ func (p *planner) splitBatches(producers int64) {
 	}
 	parts := cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value))
 	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(int64(parts)))
-	heap := product(RegionSplitBatches, Heap, "split batches", producers, unit, cfg.MaxRequestSize.From,
+	heap := RegionSplitBatches.product(producers, unit, cfg.MaxRequestSize.From,
 		"producers x the parts of one batch of max.request.size")
-	native := Line{Region: RegionSplitStreams, Pool: Native, Name: "compressors of split batches", From: cfg.MaxRequestSize.From,
-		Why: "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)"}
+	streams := Bytes(0)
 	if cfg.Compression.Value == Zstd && !p.has(splitStreamsClosed) {
 		heap.Unit = unit.Add(zstdOutput.Mul(int64(parts)))
 		heap.Bound, heap.Why = heap.Unit.Mul(producers), "producers x the parts of one batch of max.request.size, each with an open zstd stream"
-		native.Bound = zstdNative(cfg.CompressionLevel.Value).Mul(int64(parts)).Mul(producers)
+		streams = zstdNative(cfg.CompressionLevel.Value).Mul(int64(parts)).Mul(producers)
 	}
-	heap.Expected = 0
-	p.add(heap)
-	p.add(native)
+	p.add(heap.expecting(0))
+	p.add(RegionSplitStreams.line(streams, cfg.MaxRequestSize.From, "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)").expecting(0))
 }

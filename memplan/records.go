@@ -48,7 +48,7 @@ func (p *planner) recordQueues() {
 	buffered := int64(clampCount(clients.BufferedRecordsPerPartition.Value))
 	polled := int64(clampCount(clients.Main.MaxPollRecords.Value))
 	partitions := p.worstActive(inputPartitions)
-	line := product(RegionRecordQueues, Heap, "record queues", partitions, perRecord.Mul(buffered+polled),
+	line := RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
 		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, p.w.Records.Average.From),
 		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)")
 	line.Expected = perRecord.Mul(buffered).Mul(partitions)
@@ -64,9 +64,9 @@ func (p *planner) restoreRecords() {
 	polled := p.w.Clients.Restore.MaxPollRecords
 	count := int64(p.load.Threads) * int64(clampCount(polled.Value))
 	from := weakest(polled.From, p.w.Records.Average.From)
-	p.add(product(RegionRestoreRecords, Heap, "restore buffers", count, average.Add(queuedOverhead), from,
+	p.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from,
 		"threads x max.poll.records x (average record + 200 B)"))
-	p.add(product(RegionRestoreBatches, Native, "restore write batches", count, average, from,
+	p.add(RegionRestoreBatches.product(count, average, from,
 		"threads x max.poll.records x average record"))
 }
 
@@ -76,14 +76,11 @@ func (p *planner) recordCache() {
 	if cache.Value <= 0 || !p.caches() {
 		return
 	}
-	line := Line{Region: RegionRecordCache, Pool: Heap, Name: "record cache", From: weakest(cache.From, p.w.Records.Average.From)}
-	line.Bound = p.cacheOnHeap(cache.Value)
-	line.Expected = line.Bound
-	line.Why = recordCacheName(p.version) + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
+	why := recordCacheName(p.version) + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
 	if p.has(cacheKeepsSource) {
-		line.Why = recordCacheName(p.version) + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
+		why = recordCacheName(p.version) + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
-	p.add(line)
+	p.add(RegionRecordCache.line(p.cacheOnHeap(cache.Value), weakest(cache.From, p.w.Records.Average.From), why))
 }
 
 // cacheOnHeap is the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which is taken to
@@ -133,16 +130,14 @@ func (p *planner) uncommitted() {
 		expected = min(half, average.Mul(polled))
 	}
 	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
-	p.add(Line{Region: RegionUncommittedHeap, Pool: Heap, Name: "uncommitted writes", Bound: onHeap(half), Expected: onHeap(expected), From: limit.From,
-		Why: "half of statestore.uncommitted.max.bytes, with 150 B an entry"})
-	p.add(Line{Region: RegionUncommittedNative, Pool: Native, Name: "uncommitted write batches", Bound: half, Expected: expected, From: limit.From,
-		Why: "half of statestore.uncommitted.max.bytes"})
+	p.add(RegionUncommittedHeap.line(onHeap(half), limit.From, "half of statestore.uncommitted.max.bytes, with 150 B an entry").expecting(onHeap(expected)))
+	p.add(RegionUncommittedNative.line(half, limit.From, "half of statestore.uncommitted.max.bytes").expecting(expected))
 }
 
 // heapStores adds stores that live on the heap: in-memory stores and suppress buffers.
 func (p *planner) heapStores() {
 	unknown := 0
-	p.add(p.heapStoreLine(RegionInMemoryStores, "in-memory stores", "tasks x the store's size, with 130 B an entry", func(s Store) Bytes {
+	p.add(p.heapStoreLine(RegionInMemoryStores, "tasks x the store's size, with 130 B an entry", func(s Store) Bytes {
 		if !s.InMemory || s.Kind == Suppress {
 			return 0
 		}
@@ -153,7 +148,7 @@ func (p *planner) heapStores() {
 		average := max(p.w.Records.Average.Value, 1)
 		return s.Size.Value.Scale(int64(average.Add(inMemoryOverhead)), int64(average))
 	}))
-	p.add(p.heapStoreLine(RegionSuppressBuffers, "suppress buffers", "tasks x maxBytes of the buffer, or its size", func(s Store) Bytes {
+	p.add(p.heapStoreLine(RegionSuppressBuffers, "tasks x maxBytes of the buffer, or its size", func(s Store) Bytes {
 		if s.Kind != Suppress {
 			return 0
 		}
@@ -168,7 +163,7 @@ func (p *planner) heapStores() {
 }
 
 // heapStoreLine sums the cost of stores over tasks and global stores.
-func (p *planner) heapStoreLine(region Region, name, why string, cost func(Store) Bytes) Line {
+func (p *planner) heapStoreLine(region Region, why string, cost func(Store) Bytes) Line {
 	perTask := make([]int64, len(p.w.Subtopologies))
 	from := Measured
 	for i, s := range p.w.Subtopologies {
@@ -186,7 +181,7 @@ func (p *planner) heapStoreLine(region Region, name, why string, cost func(Store
 	for _, store := range p.w.GlobalStores {
 		bound = bound.Add(cost(store))
 	}
-	return Line{Region: region, Pool: Heap, Name: name, Bound: bound, Expected: bound, From: from, Why: why}
+	return region.line(bound, from, why)
 }
 
 // worstIndexed is worstTotal for costs that were computed beforehand.
@@ -198,8 +193,6 @@ func (p *planner) worstIndexed(perTask []int64) int64 {
 // application adds the application's own live objects.
 func (p *planner) application() {
 	app := p.w.Application
-	p.add(Line{Region: RegionApplicationHeap, Pool: Heap, Name: "application heap", Bound: app.LiveSet.Value, Expected: app.LiveSet.Value,
-		From: app.LiveSet.From, Why: "the application's own live set"})
-	p.add(Line{Region: RegionApplicationNative, Pool: Native, Name: "application native", Bound: app.Native.Value, Expected: app.Native.Value,
-		From: app.Native.From, Why: "the application's own native use, other agents"})
+	p.add(RegionApplicationHeap.line(app.LiveSet.Value, app.LiveSet.From, "the application's own live set"))
+	p.add(RegionApplicationNative.line(app.Native.Value, app.Native.From, "the application's own native use, other agents"))
 }

@@ -33,8 +33,8 @@ type rocksTotals struct {
 // have.
 func (p *planner) stores() {
 	t := p.totals
-	fixed := Line{Region: RegionStoreFixed, Pool: Native, Name: "RocksDB instances", Bound: t.fixed, Expected: t.fixed, From: p.w.Version.From,
-		Why: "the fixed cost of an open instance (measured), and of one more of a segmented store for a moment"}
+	fixed := RegionStoreFixed.line(t.fixed, p.w.Version.From,
+		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
 	if t.instances > 0 && t.fixed%Bytes(t.instances) == 0 {
 		fixed.Count, fixed.Unit = t.instances, t.fixed/Bytes(t.instances)
 	}
@@ -101,8 +101,7 @@ func (p *planner) stateDirectory() {
 		return s.Size.Value
 	})
 	bound = bound.Add(manifest.Mul(p.totals.instances))
-	p.add(Line{Region: RegionStateDirectory, Pool: Native, Name: "state directory in memory", Bound: bound, Expected: bound, From: from,
-		Why: "tasks x the size of their stores, and 4 MiB for each instance"})
+	p.add(RegionStateDirectory.line(bound, from, "tasks x the size of their stores, and 4 MiB for each instance"))
 	if unknown > 0 {
 		p.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
 	}
@@ -110,5 +109,5 @@ func (p *planner) stateDirectory() {
 
 // storeSum is the worst sum of a cost over the stores of the tasks and the global stores.
 func (p *planner) storeSum(cost func(Store) Bytes) Bytes {
-	return p.heapStoreLine("", "", "", cost).Bound
+	return p.heapStoreLine("", "", cost).Bound
 }

@@ -45,7 +45,7 @@ func (p *planner) compactions() {
 		return
 	}
 	jobs := int64(max(p.w.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
-	p.add(product(RegionCompaction, Native, "compaction read-ahead", min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
+	p.add(RegionCompaction.product(min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
 		"background jobs x 4 files x 2 MiB"))
 }
 
@@ -55,11 +55,10 @@ func (p *planner) blockCaches(t rocksTotals) Line {
 	cfg := &p.w.RocksDB
 	if shared := cfg.SharedCache; shared.Value > 0 {
 		over := shared.Value.Scale(overheadNum, overheadDen)
-		p.add(Line{Region: RegionRocksDBOverhead, Pool: Native, Name: "RocksDB beyond its cache", Bound: over, Expected: over, From: Measured, Why: "0.30 x cache"})
-		return Line{Region: RegionBlockCache, Pool: Native, Name: "shared block cache", Bound: shared.Value, Expected: shared.Value, From: shared.From,
-			Why: "one cache for all stores, by the application's own setter"}
+		p.add(RegionRocksDBOverhead.line(over, Measured, "0.30 x cache"))
+		return RegionBlockCache.line(shared.Value, shared.From, "one cache for all stores, by the application's own setter").labelled("shared block cache")
 	}
-	line := product(RegionBlockCache, Native, "block caches", t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
+	line := RegionBlockCache.product(t.instances, cfg.BlockCache.Value, cfg.BlockCache.From, "instances x block cache")
 	line.Expected = p.storeSum(p.cachedData)
 	return line
 }
@@ -71,15 +70,14 @@ func (p *planner) memtables(t rocksTotals) Line {
 	cfg := &p.w.RocksDB
 	if limit := cfg.WriteBufferLimit; cfg.SharedCache.Value > 0 && limit.Value > 0 {
 		half := limit.Value.Scale(1, 2)
-		return Line{Region: RegionMemtables, Pool: Native, Name: "memtables being flushed", Bound: half, Expected: half, From: limit.From,
-			Why: "0.5 x write buffer manager, which is charged to the cache"}
+		return RegionMemtables.line(half, limit.From, "0.5 x write buffer manager, which is charged to the cache").labelled("memtables being flushed")
 	}
 	each := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
 	families, why := t.instances, "instances x write buffer x max write buffers"
 	if cfg.FormatUpgrade.Value {
 		families, why = t.families, "column families x write buffer x max write buffers, while an old format is converted"
 	}
-	line := product(RegionMemtables, Native, "memtables", families, each, weakest(cfg.WriteBuffer.From, cfg.MaxWriteBuffers.From), why)
+	line := RegionMemtables.product(families, each, weakest(cfg.WriteBuffer.From, cfg.MaxWriteBuffers.From), why)
 	if p.has(offsetsFamily) {
 		offsets := offsetsMemory.Mul(t.instances)
 		line.Bound, line.Expected = line.Bound.Add(offsets), line.Expected.Add(offsets)
@@ -126,9 +124,8 @@ func (p *planner) tableReaders() Line {
 		from = weakest(from, s.Size.From, p.w.Records.Average.From)
 		return s.Size.Value.Scale(5, int64(average.Mul(4))).Add(index(s))
 	}
-	line := Line{Region: RegionTableReaders, Pool: Native, Name: "table readers", Bound: p.storeSum(cost),
-		Why: "1.25 B a key and an index entry a block of 4 KiB"}
-	line.Expected, line.From = line.Bound, from
+	bound := p.storeSum(cost)
+	line := RegionTableReaders.line(bound, from, "1.25 B a key and an index entry a block of 4 KiB")
 	if p.has(sparseFilters) {
 		line.Expected = p.storeSum(index)
 	}
@@ -149,6 +146,6 @@ func (p *planner) iterators(t rocksTotals) {
 	if open.Value <= 0 {
 		open = Known(p.load.Threads, Assumed)
 	}
-	p.add(product(RegionIterators, Native, "iterators", int64(clampCount(open.Value)), iteratorReadahead*compactionFiles, open.From,
+	p.add(RegionIterators.product(int64(clampCount(open.Value)), iteratorReadahead*compactionFiles, open.From,
 		"open iterators x 4 files x 256 KiB"))
 }

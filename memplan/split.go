@@ -26,15 +26,15 @@ type Split struct {
 
 // splitOf is the split of a plan.
 func splitOf(plan Plan, r layout) Split {
-	part := partsOf(plan.Lines)
+	terms := termsOf(plan.Lines)
 	threads := max(plan.Load.Threads, 1)
 	each := func(b Bytes) Bytes { return b.Scale(1, int64(threads)) }
-	s := Split{Threads: threads, Process: part[partProcess], CacheNeed: each(part[partCache]), StateNeed: part[partState], JVM: part[partJVM]}
+	s := Split{Threads: threads, Process: terms[termProcess], CacheNeed: each(terms[termCache]), StateNeed: terms[termState], JVM: terms[termJVM]}
 
 	// Heap: allocable(thread) = total / threads - Producer - Consumer; Cache = allocable - Buffer.
 	s.Heap = r.heapLow.Sub(r.heapLow.Scale(liveDen-liveNum, liveDen)).Sub(s.Process)
 	s.HeapPerThread = s.Heap / Bytes(threads)
-	s.Producer, s.Consumer, s.Buffer = each(part[partProducer]), each(part[partConsumer]), each(part[partBuffer])
+	s.Producer, s.Consumer, s.Buffer = each(terms[termProducer]), each(terms[termConsumer]), each(terms[termBuffer])
 	s.Allocable = s.HeapPerThread.Sub(s.Producer).Sub(s.Consumer)
 	s.Cache = s.Allocable.Sub(s.Buffer)
 
@@ -44,54 +44,11 @@ func splitOf(plan Plan, r layout) Split {
 	return s
 }
 
-// part is a term of the split.
-type part uint8
-
-// The terms of the split. partFree is in none of them.
-const (
-	partProducer part = iota
-	partConsumer
-	partBuffer
-	partCache
-	partProcess
-	partJVM
-	partState
-	partFree
-	partCount
-)
-
-// partOf says to which term a region belongs.
-func partOf(region Region, pool Pool) part {
-	switch region {
-	case RegionProducer, RegionCompressionHeap, RegionSplitBatches:
-		return partProducer
-	case RegionMainConsumer, RegionRestoreConsumer, RegionRestoreRecords:
-		return partConsumer
-	case RegionRecordQueues:
-		return partBuffer
-	case RegionRecordCache:
-		return partCache
-	case RegionHeapReserve:
-		return partFree
-	case RegionBlockCache, RegionMemtables, RegionTableReaders, RegionStoreFixed, RegionRocksDBOverhead, RegionCompaction,
-		RegionIterators, RegionAllocator, RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory:
-		return partState
-	default:
-		if pool == Heap {
-			return partProcess
-		}
-		return partJVM
-	}
-}
-
-// partsOf sums the lines by term.
-func partsOf(lines []Line) [partCount]Bytes {
-	var sums [partCount]Bytes
+// termsOf sums the lines by term.
+func termsOf(lines []Line) [termCount]Bytes {
+	var sums [termCount]Bytes
 	for i := range lines {
-		at := partOf(lines[i].Region, lines[i].Pool)
-		if lines[i].Client != "" && lines[i].Pool == Heap { // it belongs to no thread of the planned application
-			at = partProcess
-		}
+		at := lines[i].term()
 		sums[at] = sums[at].Add(lines[i].Bound)
 	}
 	return sums
