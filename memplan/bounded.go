@@ -158,7 +158,7 @@ func (p *planner) arenaBlock(memtables Bytes) Bytes {
 	if p.has(offsetsFamily) {
 		memtables = memtables.Sub(offsetsCharge.Mul(t.instances))
 	}
-	block := memtables / max(Bytes(t.families).Mul(arenasPerFamily), 1)
+	block := memtables.per(t.families.Mul(arenasPerFamily))
 	return min(max(block, minArena), maxArena).alignDown(4 * KiB)
 }
 

@@ -45,8 +45,8 @@ func (b Bytes) Sub(o Bytes) Bytes {
 }
 
 // Mul returns b times n, saturating.
-func (b Bytes) Mul(n int64) Bytes {
-	hi, lo := bits.Mul64(magnitude(int64(b)), magnitude(n))
+func (b Bytes) Mul(n Count) Bytes {
+	hi, lo := bits.Mul64(magnitude(int64(b)), magnitude(int64(n)))
 	negative := (b < 0) != (n < 0)
 	if hi != 0 || lo > math.MaxInt64 {
 		return saturated(negative)
@@ -75,6 +75,9 @@ func (b Bytes) Scale(num, den int64) Bytes {
 	}
 	return Bytes(quo)
 }
+
+// per returns the share of one of n, rounded down. An n below 1 counts as 1.
+func (b Bytes) per(n Count) Bytes { return b / Bytes(max(n, 1)) }
 
 // alignUp rounds b up to a multiple of step, saturating.
 func (b Bytes) alignUp(step Bytes) Bytes {

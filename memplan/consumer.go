@@ -5,9 +5,9 @@ package memplan
 
 // consumers adds the fetch buffers of the main, restore and global consumers.
 func (p *planner) consumers() {
-	threads := int64(p.load.Threads)
+	threads := Count(p.load.Threads)
 	clients := &p.w.Clients
-	p.fetchBuffers(RegionMainConsumer, threads, &clients.Main, p.worstActive(inputPartitions))
+	p.fetchBuffers(RegionMainConsumer, threads, &clients.Main, worstActive(p, inputPartitions))
 	p.fetchBuffers(RegionRestoreConsumer, threads, &clients.Restore, p.restoring())
 	if len(p.w.GlobalStores) > 0 {
 		p.fetchBuffers(RegionGlobalConsumer, 1, &clients.Global, p.globalPartitions())
@@ -20,10 +20,10 @@ func (p *planner) consumers() {
 // From 4.0 on (KAFKA-17182) a broker is not asked again while partitions of it are buffered, so the smaller of the two bounds it.
 // Before, fetch.max.bytes limits one response only: every partition may be buffered, and whole responses stay reachable through the
 // last partition that is not drained.
-func (p *planner) fetchBuffers(region Region, consumers int64, cfg *Consumer, partitions int64) {
+func (p *planner) fetchBuffers(region Region, consumers Count, cfg *Consumer, partitions Count) {
 	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
 	data := unit.Mul(partitions)
-	responses := p.largestFetch(cfg).Mul(int64(max(p.w.Brokers.Value, 1))).Mul(consumers)
+	responses := p.largestFetch(cfg).Mul(Count(max(p.w.Brokers.Value, 1))).Mul(consumers)
 	line := region.product(partitions, unit,
 		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, p.w.Brokers.From, p.w.Records.LargestBatch.From),
 		"partitions x the larger of max.partition.fetch.bytes and the largest batch")
@@ -43,30 +43,30 @@ func (p *planner) largestFetch(cfg *Consumer) Bytes {
 }
 
 // largestResponse is the largest response that one consumer may read for so many partitions.
-func (p *planner) largestResponse(cfg *Consumer, partitions int64) Bytes {
+func (p *planner) largestResponse(cfg *Consumer, partitions Count) Bytes {
 	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
 	return min(p.largestFetch(cfg), unit.Mul(partitions))
 }
 
 // restoring is the number of changelog partitions that may restore at once: those of all tasks.
-func (p *planner) restoring() int64 { return p.worstTotal(changelogs) }
+func (p *planner) restoring() Count { return worstTotal(p, changelogs) }
 
 // globalPartitions is the number of partitions of the global stores; one that is not known counts as if no partition limit held.
-func (p *planner) globalPartitions() int64 {
-	sum := int64(0)
+func (p *planner) globalPartitions() Count {
+	sum := Count(0)
 	for _, s := range p.w.GlobalStores {
 		if s.Partitions <= 0 {
 			return maxCount
 		}
-		sum += int64(clampCount(s.Partitions))
+		sum += countOf(s.Partitions)
 	}
 	return sum
 }
 
 // sharedResponses are the largest responses of the consumers of all threads at one time, when each partition is read by one of them.
-func (p *planner) sharedResponses(cfg *Consumer, partitions int64) Bytes {
+func (p *planner) sharedResponses(cfg *Consumer, partitions Count) Bytes {
 	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
-	return min(p.largestFetch(cfg).Mul(int64(p.load.Threads)), unit.Mul(partitions))
+	return min(p.largestFetch(cfg).Mul(Count(p.load.Threads)), unit.Mul(partitions))
 }
 
 // directMemory adds the direct buffers through which the JDK reads: each thread that reads from plaintext sockets keeps one of the
@@ -80,14 +80,14 @@ func (p *planner) directMemory() {
 		return
 	}
 	clients := &p.w.Clients
-	main := p.largestResponse(&clients.Main, p.worstActive(inputPartitions))
+	main := p.largestResponse(&clients.Main, worstActive(p, inputPartitions))
 	restore := p.largestResponse(&clients.Restore, p.restoring())
 	perThread := max(main, restore)
 	if p.has(stateUpdater) {
 		perThread = main.Add(restore)
 	}
-	need := perThread.Mul(int64(p.load.Threads))
-	shared := p.sharedResponses(&clients.Main, p.worstActive(inputPartitions))
+	need := perThread.Mul(Count(p.load.Threads))
+	shared := p.sharedResponses(&clients.Main, worstActive(p, inputPartitions))
 	if restores := p.sharedResponses(&clients.Restore, p.restoring()); p.has(stateUpdater) {
 		shared = shared.Add(restores)
 	} else {
@@ -113,11 +113,11 @@ func (p *planner) sockets() {
 	perThread := socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer).
 		Add(socketBuffers(clients.Restore.SendBuffer, clients.Restore.ReceiveBuffer))
 	producers, _ := p.producerCount()
-	unit := perThread.Mul(int64(p.load.Threads)).Add(socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).Mul(producers)).Add(adminBuffers)
+	unit := perThread.Mul(Count(p.load.Threads)).Add(socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).Mul(producers)).Add(adminBuffers)
 	if len(p.w.GlobalStores) > 0 {
 		unit = unit.Add(socketBuffers(clients.Global.SendBuffer, clients.Global.ReceiveBuffer))
 	}
-	p.add(RegionSockets.product(int64(max(clampCount(p.w.Brokers.Value), 1)), unit,
+	p.add(RegionSockets.product(max(countOf(p.w.Brokers.Value), 1), unit,
 		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
 }
 
@@ -138,11 +138,11 @@ func socketBuffers(send, receive Fact[Bytes]) Bytes {
 }
 
 // inputPartitions are the partitions that a task reads.
-func inputPartitions(s Subtopology) int64 { return int64(clampCount(s.InputPartitions)) }
+func inputPartitions(s *Subtopology) Count { return countOf(s.InputPartitions) }
 
 // changelogs are the changelog partitions of a task.
-func changelogs(s Subtopology) int64 {
-	n := int64(0)
+func changelogs(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		if !s.Stores[i].Unlogged {
 			n++

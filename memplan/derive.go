@@ -89,7 +89,7 @@ func bytesKnob(name func(Version) string, at func(*Workload) *Fact[Bytes], floor
 
 // responseKnob is fetch.max.bytes of a consumer. It leaves 64 KiB to each partition, and room for the largest batch, without which it
 // would not bound, and for what the application itself wants to fetch of one partition.
-func responseKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) int64) knob {
+func responseKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) Count) knob {
 	at := func(w *Workload) *Fact[Bytes] { return &of(w).FetchMaxBytes }
 	return bytesKnob(named(prefix+"fetch.max.bytes"), at, func(p *planner) int64 {
 		n := partitions(p)
@@ -105,7 +105,7 @@ func responseKnob(prefix string, of func(*Workload) *Consumer, partitions func(*
 }
 
 // partitionKnob is max.partition.fetch.bytes of a consumer: 64 KiB, or the largest batch.
-func partitionKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) int64) knob {
+func partitionKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) Count) knob {
 	at := func(w *Workload) *Fact[Bytes] { return &of(w).MaxPartitionFetchBytes }
 	return bytesKnob(named(prefix+"max.partition.fetch.bytes"), at, func(p *planner) int64 {
 		if partitions(p) == 0 {
@@ -126,21 +126,21 @@ func recordsKnob(name string, at func(*Workload) *Fact[int]) knob {
 }
 
 // mainPartitions are the partitions that the main consumers read.
-func (p *planner) mainPartitions() int64 { return p.worstActive(inputPartitions) }
+func (p *planner) mainPartitions() Count { return worstActive(p, inputPartitions) }
 
 // leastBuffer is the floor of buffer.memory: one request, and a batch for each partition that a thread may write. Below batch.size the
 // producer does not start, and a record that does not fit is refused.
 func (p *planner) leastBuffer() int64 {
 	cfg := &p.w.Clients.Producer
 	producers, _ := p.producerCount()
-	written := ceilDiv64(p.writtenPartitions(producers), producers)
+	written := p.writtenPartitions(producers).dividedBy(producers)
 	return int64(max(cfg.MaxRequestSize.Value, cfg.BatchSize.Value.Mul(written), p.w.Records.Largest.Value))
 }
 
 // leastRecordCache is the floor of the record cache: it is never switched off, for that changes what the application sends.
 func (p *planner) leastRecordCache() int64 {
-	cached := p.worstActive(func(s Subtopology) int64 {
-		n := int64(0)
+	cached := worstActive(p, func(s *Subtopology) Count {
+		n := Count(0)
 		for i := range s.Stores {
 			if s.Stores[i].Caching {
 				n++
@@ -149,16 +149,6 @@ func (p *planner) leastRecordCache() int64 {
 		return n
 	})
 	return int64(leastCached.Mul(max(cached, 1)))
-}
-
-// ceilDiv64 divides and rounds up.
-func ceilDiv64(a, b int64) int64 {
-	b = max(b, 1)
-	q := a / b
-	if a%b > 0 {
-		q++
-	}
-	return q
 }
 
 // lowered is a workload with its knobs lowered by so many steps, the first knob first. 0 changes nothing, allSteps gives the floors.
@@ -259,7 +249,7 @@ func (p *planner) grown(load Load, policy Policy, limit Bytes) *planner {
 		return p
 	}
 	w := *p.w
-	w.Clients.RecordCache = Known(cache.Value.Add(MiB.Mul(int64(more))), Derived)
+	w.Clients.RecordCache = Known(cache.Value.Add(MiB.Mul(Count(more))), Derived)
 	return newPlanner(&w, load, policy)
 }
 

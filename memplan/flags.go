@@ -179,5 +179,5 @@ func parseSize(text string) (Bytes, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q must be a size such as 512m: digits and k, m, g or t", text)
 	}
-	return unit.Mul(int64(number)), nil
+	return unit.Mul(Count(number)), nil
 }

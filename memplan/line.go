@@ -31,7 +31,7 @@ type Line struct {
 	// Bound is never exceeded; limits are made of it. Expected is the expected peak; requests are made of it.
 	Bound, Expected Bytes
 	// Count and Unit are the factors of Bound. Count is 0 where Bound is no product.
-	Count int64
+	Count Count
 	Unit  Bytes
 	From  Provenance
 	// Why is the formula in words.

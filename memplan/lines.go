@@ -25,6 +25,9 @@ type planner struct {
 	warnings           []string
 }
 
+// amount is the type of what tasks add to.
+type amount interface{ Bytes | Count }
+
 // share is what one task of a subtopology adds to a line, and how many tasks of it the load allows.
 type share struct {
 	each int64
@@ -97,32 +100,32 @@ func (p *planner) add(l Line) {
 	}
 }
 
-// worstActive is the largest sum of what active tasks add that the load allows.
-func (p *planner) worstActive(each func(Subtopology) int64) int64 {
-	return p.worst(each, p.load.Active, func(c Cap) int { return c.Active })
+// worstActive returns the largest sum of what active tasks add that the load allows.
+func worstActive[T amount](p *planner, each func(*Subtopology) T) T {
+	return worst(p, each, p.load.Active, func(c Cap) int { return c.Active })
 }
 
-// worstTotal is the largest sum of what tasks of any role add that the load allows.
-func (p *planner) worstTotal(each func(Subtopology) int64) int64 {
-	return p.worst(each, p.load.Total, func(c Cap) int { return c.Total })
+// worstTotal returns the largest sum of what tasks of any role add that the load allows.
+func worstTotal[T amount](p *planner, each func(*Subtopology) T) T {
+	return worst(p, each, p.load.Total, func(c Cap) int { return c.Total })
 }
 
-// worst picks the costliest tasks within the caps. Tasks of one subtopology cost the same, so taking the costliest first is exact.
-func (p *planner) worst(each func(Subtopology) int64, tasks int, capOf func(Cap) int) int64 {
+// worst picks the costliest tasks within the caps. Tasks of one subtopology cost the same, so the costliest first is exact.
+func worst[T amount](p *planner, each func(*Subtopology) T, tasks int, capOf func(Cap) int) T {
 	shares := p.scratch[:0]
-	for i, s := range p.w.Subtopologies {
-		if cost := each(s); cost > 0 {
-			shares = append(shares, share{each: cost, cap: capOf(p.load.Caps[i])})
+	for i := range p.w.Subtopologies {
+		if cost := each(&p.w.Subtopologies[i]); cost > 0 {
+			shares = append(shares, share{each: int64(cost), cap: capOf(p.load.Caps[i])})
 		}
 	}
 	slices.SortFunc(shares, func(a, b share) int { return cmp.Compare(b.each, a.each) })
-	sum := Bytes(0) // a count here, but its arithmetic saturates
+	sum := Bytes(0)
 	for _, s := range shares {
 		n := min(s.cap, tasks)
-		sum = sum.Add(Bytes(s.each).Mul(int64(n)))
+		sum = sum.Add(Bytes(s.each).Mul(Count(n)))
 		tasks -= n
 	}
-	return int64(sum)
+	return T(sum)
 }
 
 // saneLoad holds a load within what can be, with a cap for each subtopology.

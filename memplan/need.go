@@ -47,11 +47,11 @@ func (l limits) bisect(low, high int64) (Bytes, bool) {
 			low = middle + 1
 		}
 	}
-	return MiB.Mul(low), true
+	return MiB.Mul(Count(low)), true
 }
 
 // holds says whether a limit in MiB holds the load, as far as a limit can.
 func (l limits) holds(mib int64) bool {
-	r := l.at(MiB.Mul(mib))
+	r := l.at(MiB.Mul(Count(mib)))
 	return r.short <= 0 && (r.heapShort <= 0 || l.heapIsGiven())
 }

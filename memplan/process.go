@@ -67,12 +67,12 @@ func (p *planner) stacks() {
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit, from = stack.Value, stack.From
 	}
-	p.add(RegionThreadStacks.product(int64(count), unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
-		expecting(expectedStack.Mul(int64(count))))
+	p.add(RegionThreadStacks.product(count, unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
+		expecting(expectedStack.Mul(count)))
 }
 
 // threads is the number of threads of the process.
-func (p *planner) threads() Bytes {
+func (p *planner) threads() Count {
 	count := p.clientThreads().Add(threadsPerProcess)
 	for _, o := range p.others {
 		count = count.Add(o.clientThreads()).Add(threadsPerClient)
@@ -81,14 +81,14 @@ func (p *planner) threads() Bytes {
 }
 
 // clientThreads are the threads of a client for its stream threads.
-func (p *planner) clientThreads() Bytes {
+func (p *planner) clientThreads() Count {
 	producers, _ := p.producerCount()
-	return Bytes(p.load.Threads).Mul(threadsPerStreamThread).Add(Bytes(producers))
+	return Count(p.load.Threads).Mul(threadsPerStreamThread).Add(producers)
 }
 
 // kernelObjects adds what the kernel keeps for the threads and the files of the process.
 func (p *planner) kernelObjects(t rocksTotals) {
-	bound := kernelThread.Mul(int64(p.threads())).Add((kernelFile * filesPerInstance).Mul(t.instances))
+	bound := kernelThread.Mul(p.threads()).Add((kernelFile * filesPerInstance).Mul(t.instances))
 	p.add(RegionKernelObjects.line(bound, Assumed, "threads x 28 KiB, and 27 files an instance x 1.6 KiB"))
 }
 

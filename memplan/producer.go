@@ -21,34 +21,34 @@ func (p *planner) producers() {
 }
 
 // producerCount is the number of producers: one a stream thread, or one an active task with EOSv1 (ActiveTaskCreator up to 3.9).
-func (p *planner) producerCount() (int64, Provenance) {
+func (p *planner) producerCount() (Count, Provenance) {
 	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.has(eosV1Gone) {
-		return max(p.worstActive(func(Subtopology) int64 { return 1 }), 1), p.w.Guarantee.From
+		return max(worstActive(p, func(*Subtopology) Count { return 1 }), 1), p.w.Guarantee.From
 	}
-	return int64(p.load.Threads), p.w.Threads.From
+	return Count(p.load.Threads), p.w.Threads.From
 }
 
 // openBatches bounds the batches that are open at once: one a partition that a producer writes to, and no more than fit buffer.memory
 // (RecordAccumulator reserves batch.size for each).
-func (p *planner) openBatches(producers int64) int64 {
+func (p *planner) openBatches(producers Count) Count {
 	cfg := &p.w.Clients.Producer
-	fitting := max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1)
-	return min(p.writtenPartitions(producers), int64(fitting.Mul(producers)))
+	fitting := Count(max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1))
+	return min(p.writtenPartitions(producers), fitting.Mul(producers))
 }
 
 // writtenPartitions are the partitions that all producers together write to, each counted for every producer that does.
-func (p *planner) writtenPartitions(producers int64) int64 {
-	written := Bytes(p.worstActive(changelogs))
+func (p *planner) writtenPartitions(producers Count) Count {
+	written := worstActive(p, changelogs)
 	for i, s := range p.w.Subtopologies {
-		onThreads := min(producers, int64(p.load.Caps[i].Active))
-		written = written.Add(Bytes(clampCount(s.WrittenPartitions)).Mul(onThreads))
+		onThreads := min(producers, Count(p.load.Caps[i].Active))
+		written = written.Add(countOf(s.WrittenPartitions).Mul(onThreads))
 	}
-	return int64(written)
+	return written
 }
 
 // compression adds what the codec holds for each open batch. buffer.memory does not bound it. Any producer may write to any partition, but
 // records go by their keys, so that at one time each partition has a batch open in one of them (docs/calibration.md): that is likely.
-func (p *planner) compression(batches, likely int64) {
+func (p *planner) compression(batches, likely Count) {
 	cfg := &p.w.Clients.Producer
 	heap, native := p.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
@@ -56,10 +56,10 @@ func (p *planner) compression(batches, likely int64) {
 	p.add(RegionCompressionNative.product(batches, native, from, "open batches x the codec's native state; no Kafka config bounds it").
 		expecting(native.Mul(likely)))
 	if cfg.Compression.Value == Zstd {
-		inputs := p.worstActive(inputPartitions)
+		inputs := worstActive(p, inputPartitions)
 		p.add(RegionDecompression.product(inputs, zstdDecompression, cfg.Compression.From,
 			"input partitions x a zstd stream: a paused partition keeps its stream open").
-			expecting(zstdDecompression.Mul(min(inputs, int64(p.load.Threads)))))
+			expecting(zstdDecompression.Mul(min(inputs, Count(p.load.Threads)))))
 	}
 }
 
@@ -114,20 +114,20 @@ func zstdNative(level int) Bytes {
 // splitBatches adds the batches that a producer makes outside its pool when the broker answers MESSAGE_TOO_LARGE: all parts of one
 // batch at once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate. Up to 2.5 each part
 // keeps its compressor open as well: one part held 307,176 B of heap and 800,074 B of native memory (heap dump of KAFKA-9703).
-func (p *planner) splitBatches(producers int64) {
+func (p *planner) splitBatches(producers Count) {
 	cfg := &p.w.Clients.Producer
 	if heap, _ := p.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
 		return
 	}
-	parts := cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value))
-	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(int64(parts)))
+	parts := Count(cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value)))
+	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(parts))
 	heap := RegionSplitBatches.product(producers, unit, cfg.MaxRequestSize.From,
 		"producers x the parts of one batch of max.request.size")
 	streams := Bytes(0)
 	if cfg.Compression.Value == Zstd && !p.has(splitStreamsClosed) {
-		heap.Unit = unit.Add(zstdOutput.Mul(int64(parts)))
+		heap.Unit = unit.Add(zstdOutput.Mul(parts))
 		heap.Bound, heap.Why = heap.Unit.Mul(producers), "producers x the parts of one batch of max.request.size, each with an open zstd stream"
-		streams = zstdNative(cfg.CompressionLevel.Value).Mul(int64(parts)).Mul(producers)
+		streams = zstdNative(cfg.CompressionLevel.Value).Mul(parts).Mul(producers)
 	}
 	p.add(heap.expecting(0))
 	p.add(RegionSplitStreams.line(streams, cfg.MaxRequestSize.From, "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)").expecting(0))

@@ -234,20 +234,20 @@ func TestEachLineTakesTheWorstChoiceOfTasks(t *testing.T) {
 		}
 		load := g.load(w)
 		p := newPlanner(&w, load, DefaultPolicy())
-		if got, want := p.worstActive(inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
+		if got, want := worstActive(p, inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
 			t.Errorf("%d input partitions for %+v, trying all choices gives %d", got, load, want)
 		}
 	})
 }
 
 // mostInputs tries every choice of active tasks.
-func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) int64 {
+func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) Count {
 	if len(subtopologies) == 0 {
 		return 0
 	}
-	most := int64(0)
+	most := Count(0)
 	for n := range min(caps[0].Active, tasks) + 1 {
-		most = max(most, int64(n*subtopologies[0].InputPartitions)+mostInputs(subtopologies[1:], caps[1:], tasks-n))
+		most = max(most, Count(n*subtopologies[0].InputPartitions)+mostInputs(subtopologies[1:], caps[1:], tasks-n))
 	}
 	return most
 }

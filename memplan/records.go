@@ -45,9 +45,9 @@ func (p *planner) records() {
 func (p *planner) recordQueues() {
 	clients := &p.w.Clients
 	perRecord := max(p.w.Records.Average.Value, 0).Add(queuedOverhead)
-	buffered := int64(clampCount(clients.BufferedRecordsPerPartition.Value))
-	polled := int64(clampCount(clients.Main.MaxPollRecords.Value))
-	partitions := p.worstActive(inputPartitions)
+	buffered := countOf(clients.BufferedRecordsPerPartition.Value)
+	polled := countOf(clients.Main.MaxPollRecords.Value)
+	partitions := worstActive(p, inputPartitions)
 	line := RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
 		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, p.w.Records.Average.From),
 		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)")
@@ -62,7 +62,7 @@ func (p *planner) restoreRecords() {
 	}
 	average := max(p.w.Records.Average.Value, 0)
 	polled := p.w.Clients.Restore.MaxPollRecords
-	count := int64(p.load.Threads) * int64(clampCount(polled.Value))
+	count := Count(p.load.Threads) * countOf(polled.Value)
 	from := weakest(polled.From, p.w.Records.Average.From)
 	p.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from,
 		"threads x max.poll.records x (average record + 200 B)"))
@@ -126,7 +126,7 @@ func (p *planner) uncommitted() {
 	average := max(p.w.Records.Average.Value, 1)
 	expected := half
 	if p.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
-		polled := int64(p.load.Threads) * int64(clampCount(clients.Main.MaxPollRecords.Value))
+		polled := Count(p.load.Threads) * countOf(clients.Main.MaxPollRecords.Value)
 		expected = min(half, average.Mul(polled))
 	}
 	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
@@ -164,30 +164,15 @@ func (p *planner) heapStores() {
 
 // heapStoreLine sums the cost of stores over tasks and global stores.
 func (p *planner) heapStoreLine(region Region, why string, cost func(Store) Bytes) Line {
-	perTask := make([]int64, len(p.w.Subtopologies))
 	from := Measured
-	for i, s := range p.w.Subtopologies {
-		sum := Bytes(0)
-		for _, store := range s.Stores {
-			c := cost(store)
-			if c > 0 {
-				from = weakest(from, store.Size.From, p.w.Records.Average.From)
-			}
-			sum = sum.Add(c)
+	bound := p.storeSum(func(store Store) Bytes {
+		c := cost(store)
+		if c > 0 {
+			from = weakest(from, store.Size.From, p.w.Records.Average.From)
 		}
-		perTask[i] = int64(sum)
-	}
-	bound := Bytes(p.worstIndexed(perTask))
-	for _, store := range p.w.GlobalStores {
-		bound = bound.Add(cost(store))
-	}
+		return c
+	})
 	return region.line(bound, from, why)
-}
-
-// worstIndexed is worstTotal for costs that were computed beforehand.
-func (p *planner) worstIndexed(perTask []int64) int64 {
-	i := -1
-	return p.worstTotal(func(Subtopology) int64 { i++; return perTask[i] })
 }
 
 // application adds the application's own live objects.

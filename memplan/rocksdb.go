@@ -25,7 +25,7 @@ const manifest = 4 * MiB
 
 // rocksTotals are sums over all RocksDB instances that a pod may open.
 type rocksTotals struct {
-	instances, families int64
+	instances, families Count
 	fixed               Bytes
 }
 
@@ -35,8 +35,8 @@ func (p *planner) stores() {
 	t := p.totals
 	fixed := RegionStoreFixed.line(t.fixed, p.w.Version.From,
 		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
-	if t.instances > 0 && t.fixed%Bytes(t.instances) == 0 {
-		fixed.Count, fixed.Unit = t.instances, t.fixed/Bytes(t.instances)
+	if unit := t.fixed.per(t.instances); unit.Mul(t.instances) == t.fixed {
+		fixed.Count, fixed.Unit = t.instances, unit
 	}
 	p.add(fixed)
 	if p.w.Bounded {
@@ -51,8 +51,8 @@ func (p *planner) stores() {
 // plus adds the totals of another client.
 func (t rocksTotals) plus(o rocksTotals) rocksTotals {
 	return rocksTotals{
-		instances: int64(Bytes(t.instances).Add(Bytes(o.instances))),
-		families:  int64(Bytes(t.families).Add(Bytes(o.families))),
+		instances: t.instances.Add(o.instances),
+		families:  t.families.Add(o.families),
 		fixed:     t.fixed.Add(o.fixed),
 	}
 }
@@ -60,16 +60,16 @@ func (t rocksTotals) plus(o rocksTotals) rocksTotals {
 // rocksTotals sums what the tasks of the load and the global stores of the application open.
 func (p *planner) rocksTotals() rocksTotals {
 	t := rocksTotals{
-		instances: p.worstTotal(instances),
-		families:  p.worstTotal(dataFamilies),
-		fixed:     Bytes(p.worstTotal(p.fixedCost)),
+		instances: worstTotal(p, instances),
+		families:  worstTotal(p, dataFamilies),
+		fixed:     worstTotal(p, p.fixedCost),
 	}
 	global := Subtopology{Stores: p.w.GlobalStores}
-	return t.plus(rocksTotals{instances: instances(global), families: dataFamilies(global), fixed: Bytes(p.fixedCost(global))})
+	return t.plus(rocksTotals{instances: instances(&global), families: dataFamilies(&global), fixed: p.fixedCost(&global)})
 }
 
 // fixedCost is the fixed cost of the instances of a task.
-func (p *planner) fixedCost(s Subtopology) int64 {
+func (p *planner) fixedCost(s *Subtopology) Bytes {
 	sum := Bytes(0)
 	for i := range s.Stores {
 		unit := fixedPlain
@@ -81,7 +81,7 @@ func (p *planner) fixedCost(s Subtopology) int64 {
 		}
 		sum = sum.Add(unit.Mul(s.Stores[i].opened()))
 	}
-	return int64(sum)
+	return sum
 }
 
 // stateDirectory adds the files of a state directory in memory.
@@ -109,5 +109,15 @@ func (p *planner) stateDirectory() {
 
 // storeSum is the worst sum of a cost over the stores of the tasks and the global stores.
 func (p *planner) storeSum(cost func(Store) Bytes) Bytes {
-	return p.heapStoreLine("", "", cost).Bound
+	sum := worstTotal(p, func(s *Subtopology) Bytes {
+		perTask := Bytes(0)
+		for i := range s.Stores {
+			perTask = perTask.Add(cost(s.Stores[i]))
+		}
+		return perTask
+	})
+	for i := range p.w.GlobalStores {
+		sum = sum.Add(cost(p.w.GlobalStores[i]))
+	}
+	return sum
 }

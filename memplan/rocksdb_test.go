@@ -16,7 +16,7 @@ func TestInstances(t *testing.T) {
 	}
 	cases := map[string]struct {
 		store Store
-		want  int64
+		want  Count
 	}{
 		"a key-value store":                       {store: Store{Kind: KeyValue}, want: 1},
 		"a timestamped store":                     {store: Store{Kind: TimestampedKeyValue}, want: 1},
@@ -51,7 +51,7 @@ func TestInstances(t *testing.T) {
 func TestAnOuterStreamJoinOpensSevenInstances(t *testing.T) {
 	side := Store{Kind: JoinWindow, RetentionMs: Known(int64(60*minuteMs), Spec)}
 	join := Subtopology{Stores: []Store{side, side, {Kind: OuterJoinList}}}
-	if got := instances(join); got != 7 {
+	if got := instances(&join); got != 7 {
 		t.Errorf("%d instances, want 2 x 3 + 1", got)
 	}
 }

@@ -37,11 +37,11 @@ const defaultUncommitted = 64 * MiB
 
 // settings are the properties that the planner reads. Sources: StreamsConfig, ProducerConfig, ConsumerConfig 2.4 to 4.4.
 var settings = []setting{
-	{names: []string{"num.stream.threads"}, apply: streams(countOf(1), func(w *Workload) *Fact[int] { return &w.Threads })},
-	{names: []string{"num.standby.replicas"}, apply: streams(countOf(0), func(w *Workload) *Fact[int] { return &w.Standbys })},
-	{names: []string{"max.warmup.replicas"}, since: Version{2, 6, 0}, apply: streams(countOf(1), func(w *Workload) *Fact[int] { return &w.WarmUps })},
+	{names: []string{"num.stream.threads"}, apply: streams(wholeNumber(1), func(w *Workload) *Fact[int] { return &w.Threads })},
+	{names: []string{"num.standby.replicas"}, apply: streams(wholeNumber(0), func(w *Workload) *Fact[int] { return &w.Standbys })},
+	{names: []string{"max.warmup.replicas"}, since: Version{2, 6, 0}, apply: streams(wholeNumber(1), func(w *Workload) *Fact[int] { return &w.WarmUps })},
 	{names: []string{"buffered.records.per.partition"},
-		apply: streams(countOf(0), func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition })},
+		apply: streams(wholeNumber(0), func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition })},
 	{names: []string{"statestore.cache.max.bytes", "cache.max.bytes.buffering"}, since: Version{3, 4, 0}, // KIP-770
 		apply: streams(bytesOf(0), func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache })},
 	{names: []string{"statestore.uncommitted.max.bytes"}, since: since[transactionalStores],
@@ -71,7 +71,7 @@ var settings = []setting{
 	{names: []string{"fetch.max.bytes"}, scope: consumerScope, apply: consumer(bytesOf(0), func(c *Consumer) *Fact[Bytes] { return &c.FetchMaxBytes })},
 	{names: []string{"max.partition.fetch.bytes"}, scope: consumerScope,
 		apply: consumer(bytesOf(0), func(c *Consumer) *Fact[Bytes] { return &c.MaxPartitionFetchBytes })},
-	{names: []string{"max.poll.records"}, scope: consumerScope, apply: consumer(countOf(1), func(c *Consumer) *Fact[int] { return &c.MaxPollRecords })},
+	{names: []string{"max.poll.records"}, scope: consumerScope, apply: consumer(wholeNumber(1), func(c *Consumer) *Fact[int] { return &c.MaxPollRecords })},
 	{names: []string{"send.buffer.bytes"}, scope: consumerScope, apply: consumer(bytesOf(-1), func(c *Consumer) *Fact[Bytes] { return &c.SendBuffer })},
 	{names: []string{"receive.buffer.bytes"}, scope: consumerScope,
 		apply: consumer(bytesOf(-1), func(c *Consumer) *Fact[Bytes] { return &c.ReceiveBuffer })},

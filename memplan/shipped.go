@@ -44,7 +44,7 @@ func (p *planner) compactions() {
 	if p.w.Bounded || p.totals.instances == 0 || !p.has(compactionReadahead) {
 		return
 	}
-	jobs := int64(max(p.w.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
+	jobs := Count(max(p.w.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
 	p.add(RegionCompaction.product(min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
 		"background jobs x 4 files x 2 MiB"))
 }
@@ -72,7 +72,7 @@ func (p *planner) memtables(t rocksTotals) Line {
 		half := limit.Value.Scale(1, 2)
 		return RegionMemtables.line(half, limit.From, "0.5 x write buffer manager, which is charged to the cache").labelled("memtables being flushed")
 	}
-	each := cfg.WriteBuffer.Value.Mul(int64(clampCount(cfg.MaxWriteBuffers.Value)))
+	each := cfg.WriteBuffer.Value.Mul(countOf(cfg.MaxWriteBuffers.Value))
 	families, why := t.instances, "instances x write buffer x max write buffers"
 	if cfg.FormatUpgrade.Value {
 		families, why = t.families, "column families x write buffer x max write buffers, while an old format is converted"
@@ -146,6 +146,6 @@ func (p *planner) iterators(t rocksTotals) {
 	if open.Value <= 0 {
 		open = Known(p.load.Threads, Assumed)
 	}
-	p.add(RegionIterators.product(int64(clampCount(open.Value)), iteratorReadahead*compactionFiles, open.From,
+	p.add(RegionIterators.product(countOf(open.Value), iteratorReadahead*compactionFiles, open.From,
 		"open iterators x 4 files x 256 KiB"))
 }

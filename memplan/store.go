@@ -10,7 +10,7 @@ const minSegmentIntervalMs = 60_000
 const maxSegments = 1 << 20
 
 // Instances is the number of RocksDB instances that one task opens for the store.
-func (s Store) Instances() int64 {
+func (s Store) Instances() Count {
 	if s.InMemory {
 		return 0
 	}
@@ -26,7 +26,7 @@ func (s Store) Instances() int64 {
 
 // Segments is the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
 // floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and where the retention is not known.
-func (s Store) Segments() int64 {
+func (s Store) Segments() Count {
 	retention := s.RetentionMs.Value
 	if retention <= 0 {
 		return 3
@@ -39,12 +39,12 @@ func (s Store) Segments() int64 {
 	if retention%interval > 0 {
 		segments++
 	}
-	return min(segments+1, maxSegments)
+	return Count(min(segments+1, maxSegments))
 }
 
 // opened is the number of instances with the one more that a segmented store has for a moment: the new segment is opened before the
 // expired one is closed (AbstractSegments). It is empty by then, so that only its fixed cost counts.
-func (s Store) opened() int64 {
+func (s Store) opened() Count {
 	n := s.Instances()
 	if n > 0 && s.segmented() {
 		n++
@@ -64,7 +64,7 @@ func (s Store) segmented() bool {
 
 // families is the number of data column families of one instance: timestamped stores, and so the windows of aggregations, open two, of
 // which the old format stays empty unless an upgrade is under way (RocksDBTimestampedStore).
-func (s Store) families() int64 {
+func (s Store) families() Count {
 	if s.Kind == TimestampedKeyValue || s.Kind == Window {
 		return 2
 	}
@@ -72,8 +72,8 @@ func (s Store) families() int64 {
 }
 
 // instances is the number of RocksDB instances of a task.
-func instances(s Subtopology) int64 {
-	n := int64(0)
+func instances(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		n += s.Stores[i].Instances()
 	}
@@ -81,8 +81,8 @@ func instances(s Subtopology) int64 {
 }
 
 // dataFamilies is the number of data column families of a task.
-func dataFamilies(s Subtopology) int64 {
-	n := int64(0)
+func dataFamilies(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		n += s.Stores[i].Instances() * s.Stores[i].families()
 	}

@@ -39,8 +39,8 @@ func set[T any](to *Fact[T], parse func(string) (T, error), text string) error {
 	return err
 }
 
-// countOf reads a count that is at least least.
-func countOf(least int) func(string) (int, error) {
+// wholeNumber reads a count that is at least least.
+func wholeNumber(least int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || int(n) < least {

@@ -249,9 +249,3 @@ func (w Workload) Tasks() int {
 	}
 	return tasks
 }
-
-// maxCount is the largest count of anything that is believed: partitions are int32 in Kafka's protocol.
-const maxCount = 1<<31 - 1
-
-// clampCount holds a count within what Kafka can have, so that sums cannot overflow.
-func clampCount(n int) int { return min(max(n, 0), maxCount) }
