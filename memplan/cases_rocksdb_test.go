@@ -39,7 +39,7 @@ func TestCaseC15JemallocThatIsNotLoaded(t *testing.T) {
 	requireBytes(t, "with the setter's cache", rocksDB(PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 8*GiB)), 256*MiB+32*MiB)
 	w.Bounded, w.Clients.Producer.BufferMemory.From = true, Default
 	p := newPlanner(&w, onlyCap(1, 4, 4), DefaultPolicy())
-	requireBytes(t, "floor of buffer.memory", Bytes(p.leastBuffer()), 20_971_760)
+	requireBytes(t, "floor of buffer.memory", Bytes(p.leastBuffer(noRole)), 20_971_760)
 }
 
 func TestCaseC25PerStoreAndPartition(t *testing.T) {

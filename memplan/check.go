@@ -45,6 +45,7 @@ func problems(w *Workload, policy Policy, limit Bytes) []error {
 
 // client checks what belongs to one KafkaStreams client.
 func (c *checker) client(w *Workload) {
+	c.configs(w)
 	c.counts(w)
 	c.sizes(w)
 	c.topology(w)
@@ -98,21 +99,23 @@ func (c *checker) policy(p Policy) {
 	}
 }
 
+// configs checks the Kafka configs.
+func (c *checker) configs(w *Workload) {
+	for i := range settings {
+		if s := &settings[i]; s.number != nil {
+			c.least(s.label(), s.number.get(w, s.role).Value, s.number.minimum())
+		}
+	}
+}
+
 // counts checks numbers of things.
 func (c *checker) counts(w *Workload) {
-	clients := &w.Clients
 	for _, n := range []struct {
 		field string
 		value int
 		least int64
 	}{
-		{"num.stream.threads", w.Threads.Value, 1},
-		{"num.standby.replicas", w.Standbys.Value, 0},
-		{"max.warmup.replicas", w.WarmUps.Value, 0},
 		{"brokers", w.Brokers.Value, 1},
-		{"buffered.records.per.partition", clients.BufferedRecordsPerPartition.Value, 0},
-		{"max.poll.records of the main consumer", clients.Main.MaxPollRecords.Value, 1},
-		{"max.poll.records of the restore consumer", clients.Restore.MaxPollRecords.Value, 1},
 		{"max_write_buffer_number", w.RocksDB.MaxWriteBuffers.Value, 0},
 		{"open iterators", w.RocksDB.OpenIterators.Value, 0},
 	} {
@@ -122,19 +125,11 @@ func (c *checker) counts(w *Workload) {
 
 // sizes checks amounts of bytes.
 func (c *checker) sizes(w *Workload) {
-	clients := &w.Clients
 	for _, n := range []struct {
 		field string
 		value Bytes
 	}{
 		{"the average record", w.Records.Average.Value}, {"the largest record", w.Records.Largest.Value}, {"the largest batch", w.Records.LargestBatch.Value},
-		{"buffer.memory", clients.Producer.BufferMemory.Value}, {"batch.size", clients.Producer.BatchSize.Value},
-		{"max.request.size", clients.Producer.MaxRequestSize.Value},
-		{"fetch.max.bytes of the main consumer", clients.Main.FetchMaxBytes.Value},
-		{"fetch.max.bytes of the restore consumer", clients.Restore.FetchMaxBytes.Value},
-		{"max.partition.fetch.bytes of the main consumer", clients.Main.MaxPartitionFetchBytes.Value},
-		{"max.partition.fetch.bytes of the restore consumer", clients.Restore.MaxPartitionFetchBytes.Value},
-		{"the record cache", clients.RecordCache.Value},
 		{"the block cache", w.RocksDB.BlockCache.Value}, {"write_buffer_size", w.RocksDB.WriteBuffer.Value},
 		{"the shared cache", w.RocksDB.SharedCache.Value}, {"the write buffer manager", w.RocksDB.WriteBufferLimit.Value},
 		{"the application's own block cache", w.RocksDB.OwnCache.Value},

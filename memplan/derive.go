@@ -3,7 +3,10 @@
 
 package memplan
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // The top-down policy. A bounded process takes its configs from the plan, so the plan may choose them, where the application left the
 // default. It does so in this order:
@@ -40,88 +43,51 @@ const (
 	leastMemtable = 1 * MiB
 )
 
-// knob is a config that the plan may lower.
-type knob struct {
-	// name of the config with the prefix under which the plan sets it, by version.
-	name func(Version) string
-	// get is its value, set changes it, keep takes it from another workload, floor is the least that the plan may choose for a load.
-	get   func(*Workload) (int64, Provenance)
-	set   func(*Workload, int64)
-	keep  func(to, from *Workload)
-	floor func(*planner) int64
-}
+// tunable are the settings that the plan may lower, those first whose bytes are worth least.
+var tunable = slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.floor == nil })
 
-// knobs are the configs that the plan may lower, those first whose bytes are worth least.
-var knobs = [...]knob{
-	responseKnob("restore.consumer.", func(w *Workload) *Consumer { return &w.Clients.Restore }, (*planner).restoring),
-	responseKnob("global.consumer.", func(w *Workload) *Consumer { return &w.Clients.Global }, (*planner).globalPartitions),
-	responseKnob("main.consumer.", func(w *Workload) *Consumer { return &w.Clients.Main }, (*planner).mainPartitions),
-	partitionKnob("restore.consumer.", func(w *Workload) *Consumer { return &w.Clients.Restore }, (*planner).restoring),
-	partitionKnob("global.consumer.", func(w *Workload) *Consumer { return &w.Clients.Global }, (*planner).globalPartitions),
-	partitionKnob("main.consumer.", func(w *Workload) *Consumer { return &w.Clients.Main }, (*planner).mainPartitions),
-	recordsKnob("buffered.records.per.partition", func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition }),
-	recordsKnob("main.consumer.max.poll.records", func(w *Workload) *Fact[int] { return &w.Clients.Main.MaxPollRecords }),
-	// Without a prefix: nobody but a producer has it, and what an application adds later, with or without one, then wins.
-	bytesKnob(named("buffer.memory"), func(w *Workload) *Fact[Bytes] { return &w.Clients.Producer.BufferMemory }, (*planner).leastBuffer),
-	bytesKnob(recordCacheName, func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache }, (*planner).leastRecordCache),
-}
+// noFloor is the floor of a setting that costs nothing, or more than memory: it is not lowered.
+const noFloor = int64(MaxBytes)
 
-// named is a name that is the same in all versions.
-func named(name string) func(Version) string { return func(Version) string { return name } }
-
-// recordCacheName is the name of the record cache: the new one from 3.4 on (KIP-770).
-func recordCacheName(v Version) string {
-	if before(v, Version{3, 4, 0}) {
-		return "cache.max.bytes.buffering"
-	}
-	return "statestore.cache.max.bytes"
-}
-
-// bytesKnob is a knob of bytes.
-func bytesKnob(name func(Version) string, at func(*Workload) *Fact[Bytes], floor func(*planner) int64) knob {
-	return knob{
-		name: name, floor: floor,
-		get:  func(w *Workload) (int64, Provenance) { return int64(at(w).Value), at(w).From },
-		set:  func(w *Workload, value int64) { *at(w) = Known(Bytes(value), Derived) },
-		keep: func(to, from *Workload) { *at(to) = *at(from) },
-	}
-}
-
-// responseKnob is fetch.max.bytes of a consumer. It leaves 64 KiB to each partition, and room for the largest batch, without which it
+// leastResponse is the floor of fetch.max.bytes. It leaves 64 KiB to each partition, and room for the largest batch, without which it
 // would not bound, and for what the application itself wants to fetch of one partition.
-func responseKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) Count) knob {
-	at := func(w *Workload) *Fact[Bytes] { return &of(w).FetchMaxBytes }
-	return bytesKnob(named(prefix+"fetch.max.bytes"), at, func(p *planner) int64 {
-		n := partitions(p)
-		if n == 0 { // this consumer reads nothing
-			return int64(MaxBytes)
-		}
-		floor := max(leastFetch.Mul(n), p.w.Records.LargestBatch.Value)
-		if own := of(p.w).MaxPartitionFetchBytes; own.From != Default {
-			floor = max(floor, own.Value)
-		}
-		return int64(floor)
-	})
+func (p *planner) leastResponse(r role) int64 {
+	n := p.partitions(r)
+	if n == 0 { // this consumer reads nothing
+		return noFloor
+	}
+	floor := max(leastFetch.Mul(n), p.w.Records.LargestBatch.Value)
+	if own := r.of(p.w).MaxPartitionFetchBytes; own.From != Default {
+		floor = max(floor, own.Value)
+	}
+	return int64(floor)
 }
 
-// partitionKnob is max.partition.fetch.bytes of a consumer: 64 KiB, or the largest batch.
-func partitionKnob(prefix string, of func(*Workload) *Consumer, partitions func(*planner) Count) knob {
-	at := func(w *Workload) *Fact[Bytes] { return &of(w).MaxPartitionFetchBytes }
-	return bytesKnob(named(prefix+"max.partition.fetch.bytes"), at, func(p *planner) int64 {
-		if partitions(p) == 0 {
-			return int64(MaxBytes)
-		}
-		return int64(max(leastFetch, p.w.Records.LargestBatch.Value))
-	})
+// leastPartitionFetch is the floor of max.partition.fetch.bytes: 64 KiB, or the largest batch.
+func (p *planner) leastPartitionFetch(r role) int64 {
+	if p.partitions(r) == 0 {
+		return noFloor
+	}
+	return int64(max(leastFetch, p.w.Records.LargestBatch.Value))
 }
 
-// recordsKnob is a number of records.
-func recordsKnob(name string, at func(*Workload) *Fact[int]) knob {
-	return knob{
-		name: named(name), floor: func(*planner) int64 { return leastRecords },
-		get:  func(w *Workload) (int64, Provenance) { return int64(at(w).Value), at(w).From },
-		set:  func(w *Workload, value int64) { *at(w) = Known(int(value), Derived) },
-		keep: func(to, from *Workload) { *at(to) = *at(from) },
+// leastPolled is the floor of max.poll.records and buffered.records.per.partition. Of the consumers only the main one is lowered.
+func (p *planner) leastPolled(r role) int64 {
+	if r == restoreRole || r == globalRole {
+		return noFloor
+	}
+	return leastRecords
+}
+
+// partitions are the partitions that the consumers of a role read.
+func (p *planner) partitions(r role) Count {
+	switch r {
+	case restoreRole:
+		return p.restoring()
+	case globalRole:
+		return p.globalPartitions()
+	default:
+		return p.mainPartitions()
 	}
 }
 
@@ -130,7 +96,7 @@ func (p *planner) mainPartitions() Count { return worstActive(p, inputPartitions
 
 // leastBuffer is the floor of buffer.memory: one request, and a batch for each partition that a thread may write. Below batch.size the
 // producer does not start, and a record that does not fit is refused.
-func (p *planner) leastBuffer() int64 {
+func (p *planner) leastBuffer(role) int64 {
 	cfg := &p.w.Clients.Producer
 	producers, _ := p.producerCount()
 	written := p.writtenPartitions(producers).dividedBy(producers)
@@ -138,7 +104,7 @@ func (p *planner) leastBuffer() int64 {
 }
 
 // leastRecordCache is the floor of the record cache: it is never switched off, for that changes what the application sends.
-func (p *planner) leastRecordCache() int64 {
+func (p *planner) leastRecordCache(role) int64 {
 	cached := worstActive(p, func(s *Subtopology) Count {
 		n := Count(0)
 		for i := range s.Stores {
@@ -151,31 +117,32 @@ func (p *planner) leastRecordCache() int64 {
 	return int64(leastCached.Mul(max(cached, 1)))
 }
 
-// lowered is a workload with its knobs lowered by so many steps, the first knob first. 0 changes nothing, allSteps gives the floors.
+// lowered is a workload with its tunable settings lowered by so many steps, the first setting first. 0 changes nothing, allSteps gives
+// the floors.
 func (p *planner) lowered(steps int) Workload {
 	w := *p.w
-	for _, k := range knobs {
+	for i := range tunable {
 		n := min(steps, derivedSteps)
 		if n <= 0 {
 			break
 		}
 		steps -= n
-		p.lower(&w, k, n)
+		p.lower(&w, &tunable[i], n)
 	}
 	return w
 }
 
 // allSteps is the number of steps from all defaults to all floors.
-const allSteps = derivedSteps * len(knobs)
+var allSteps = derivedSteps * len(tunable)
 
-// lower lowers one knob by n steps, where the application left it at its default and it is above its floor.
-func (p *planner) lower(w *Workload, k knob, n int) {
-	value, from := k.get(w)
-	floor := k.floor(p)
-	if from != Default || value <= floor {
+// lower lowers one setting by n steps, where the application left it at its default and it is above its floor.
+func (p *planner) lower(w *Workload, s *setting, n int) {
+	now := s.number.get(w, s.role)
+	floor := s.floor(p, s.role)
+	if now.From != Default || now.Value <= floor {
 		return
 	}
-	k.set(w, value-int64(Bytes(value-floor).Scale(int64(n), derivedSteps)))
+	s.number.set(w, s.role, Known(now.Value-int64(Bytes(now.Value-floor).Scale(int64(n), derivedSteps)), Derived))
 }
 
 // derives says whether the plan may choose configs: those of a bounded process whose topology is known.
@@ -222,12 +189,13 @@ func (p *planner) shrunk(load Load, policy Policy, limit Bytes) *planner {
 			low = middle
 		}
 	}
-	for _, k := range knobs { // a knob that does not help stays at its default
-		if _, from := k.get(best.w); from != Derived {
+	for i := range tunable { // one that does not help stays at its default
+		k := &tunable[i]
+		if k.number.get(best.w, k.role).From != Derived {
 			continue
 		}
 		w := *best.w
-		k.keep(&w, p.w)
+		k.number.set(&w, k.role, k.number.get(p.w, k.role))
 		if tried, ok := with(w); ok {
 			best = tried
 		}
@@ -256,9 +224,10 @@ func (p *planner) grown(load Load, policy Policy, limit Bytes) *planner {
 // derivedConfigs are the configs of Kafka Streams that the plan chose, each with the prefix that wins over all others.
 func (p *planner) derivedConfigs() []Config {
 	var all []Config
-	for _, k := range knobs {
-		if value, from := k.get(p.w); from == Derived {
-			all = append(all, Config{Kind: Property, Name: streamsPrefix + k.name(p.version), Value: strconv.FormatInt(value, 10), From: Derived})
+	for i := range tunable {
+		s := &tunable[i]
+		if value := s.number.get(p.w, s.role); value.From == Derived {
+			all = append(all, Config{Kind: Property, Name: streamsPrefix + s.planName(p.version), Value: strconv.FormatInt(value.Value, 10), From: Derived})
 		}
 	}
 	return all

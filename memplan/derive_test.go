@@ -83,7 +83,7 @@ func TestNeedAtDefaults(t *testing.T) {
 			return // no limit holds, or a heap that no limit cures
 		}
 		for name, value := range derivedValues(PlanFor(w, load, policy, plan.RequiredLimitAtDefaults)) {
-			if name != recordCacheName(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
+			if name != recordCacheConfig.nameIn(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
 				t.Errorf("%s is lowered to %d under %v, which holds the defaults", name, value, plan.RequiredLimitAtDefaults)
 			}
 		}
@@ -216,17 +216,18 @@ func TestDerivedValuesKeepFloorsAndDefaults(t *testing.T) {
 		p := newPlanner(&w, load, policy)
 		plan := PlanFor(w, load, policy, g.anyLimit())
 		got := derivedValues(plan)
-		for _, k := range knobs {
-			value, ok := got[k.name(p.version)]
+		for i := range tunable {
+			k := &tunable[i]
+			name, was, floor := k.planName(p.version), k.number.get(&w, k.role), k.floor(p, k.role)
+			value, ok := got[name]
 			if !ok {
 				continue
 			}
-			was, from := k.get(&w)
-			if from != Default || value < min(k.floor(p), was) {
-				t.Errorf("%s is %d; it was %d (%v), its floor is %d", k.name(p.version), value, was, from, k.floor(p))
+			if was.From != Default || value < min(floor, was.Value) {
+				t.Errorf("%s is %d; it was %d (%v), its floor is %d", name, value, was.Value, was.From, floor)
 			}
-			if value >= was && k.name(p.version) != recordCacheName(p.version) {
-				t.Errorf("%s was raised from %d to %d", k.name(p.version), was, value)
+			if value >= was.Value && name != recordCacheConfig.nameIn(p.version) {
+				t.Errorf("%s was raised from %d to %d", name, was.Value, value)
 			}
 		}
 	})

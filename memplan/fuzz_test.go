@@ -115,9 +115,9 @@ func FuzzParseJVMFlags(f *testing.F) {
 }
 
 func FuzzApplyProperties(f *testing.F) {
-	for _, s := range settings {
-		f.Add(s.names[0], "1")
-		f.Add("consumer."+s.names[0], "-1")
+	for i := range settings {
+		f.Add(settings[i].name, "1")
+		f.Add("consumer."+settings[i].name, "-1")
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
 		w := release(4, 4, 0)

@@ -76,9 +76,10 @@ func (p *planner) recordCache() {
 	if cache.Value <= 0 || !p.caches() {
 		return
 	}
-	why := recordCacheName(p.version) + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
+	name := recordCacheConfig.nameIn(p.version)
+	why := name + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
 	if p.has(cacheKeepsSource) {
-		why = recordCacheName(p.version) + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
+		why = name + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
 	p.add(RegionRecordCache.line(p.cacheOnHeap(cache.Value), weakest(cache.From, p.w.Records.Average.From), why))
 }
