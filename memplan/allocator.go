@@ -13,20 +13,20 @@ const glibcNum, glibcDen = 14, 11
 // bounded process has that in its rule. jemalloc counts the CPUs of the node: with 14 of them a process of 6.1 GB was 10.01 GB
 // (FLINK-39924). As shipped, the bound counts every cache and memtable of every instance full at once, and takes
 // it in.
-func (p *planner) fragmentation(accounted Bytes) Line {
-	line := RegionAllocator.line(0, p.w.Allocator.From, "glibc's arenas without a limit: 14/11 of what RocksDB accounts for")
+func (b *builder) fragmentation(accounted Bytes) Line {
+	line := RegionAllocator.line(0, b.w.Allocator.From, "glibc's arenas without a limit: 14/11 of what RocksDB accounts for")
 	held := accounted.Scale(glibcNum, glibcDen)
-	allocator := p.w.Allocator
+	allocator := b.w.Allocator
 	switch {
 	case accounted <= 0:
 	case allocator.Value == Jemalloc && allocator.From == Assumed:
-		p.warn("jemalloc is asked for, but was not seen in the process: a library that is missing, or built for another processor, is ignored, and glibc "+
+		b.warn("jemalloc is asked for, but was not seen in the process: a library that is missing, or built for another processor, is ignored, and glibc "+
 			"may take up to %s more than RocksDB accounts for; see that it is loaded, with narenas in MALLOC_CONF: it counts the CPUs of the node", short(held))
 	case allocator.Value == Glibc && allocator.From == Assumed:
-		p.warn("glibc's arenas may not be limited: RocksDB may take up to %s more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc", short(held))
+		b.warn("glibc's arenas may not be limited: RocksDB may take up to %s more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc", short(held))
 	case allocator.Value == Glibc:
 		line.Bound, line.Expected = held, accounted.Scale(overheadNum, overheadDen)
-		p.warn("glibc's arenas are not limited: set MALLOC_ARENA_MAX=2 or load jemalloc, that saves up to %s", short(held))
+		b.warn("glibc's arenas are not limited: set MALLOC_ARENA_MAX=2 or load jemalloc, that saves up to %s", short(held))
 	}
 	return line
 }

@@ -33,6 +33,9 @@ const (
 	arenasPerFamily    = 4
 	// offsetsCharge is what an instance's offsets column family charges to the WBM from 4.3 on: two arena blocks of 128 KiB.
 	offsetsCharge = 256 * KiB
+	// leastMemtable is the least write_buffer_size: 4 of RocksDB's own arena blocks would not fit into less (arena_block_size is at most an
+	// eighth of it by default).
+	leastMemtable = 1 * MiB
 	// minShare is the least WBM for each instance from 4.3 on.
 	minShare = 512 * KiB
 )
@@ -58,14 +61,14 @@ func (c sharedCache) flushes() Bytes { return c.memtables.Scale(1, 2) }
 
 // smallestCache is the floor of the shared cache for a load: memtables of a usable size, within their share of the cache. What the
 // application or the user has fixed stays as it is.
-func (p *planner) smallestCache(t rocksTotals) sharedCache {
-	cfg := &p.w.RocksDB
+func (p *process) smallestCache() sharedCache {
+	t := p.opened
 	memtables := (arenasPerFamily * minArena).Mul(t.families)
 	if p.has(offsetsFamily) {
 		memtables = max(memtables.Add(offsetsCharge.Mul(t.instances)), minShare.Mul(t.instances))
 	}
 	c := sharedCache{capacity: max(minCache, memtables.Scale(memtableDen, memtableNum)), from: Derived}
-	return c.fixed(cfg)
+	return c.fixed(&p.w.RocksDB)
 }
 
 // fixed puts what the workload has fixed in place of what was derived.
@@ -80,58 +83,58 @@ func (c sharedCache) fixed(cfg *RocksDB) sharedCache {
 	return c
 }
 
-// grownCache gives the cache what is left of the limit, up to what the stores could use as shipped.
-func (p *planner) grownCache(least sharedCache, rest Bytes, t rocksTotals) sharedCache {
+// expandedCache gives the cache what is left of the limit, up to what the stores could use as shipped.
+func (p *process) expandedCache(least sharedCache, rest Bytes) sharedCache {
 	if !p.w.Bounded || p.w.RocksDB.SharedCache.Value > 0 || rest <= 0 {
 		return least
 	}
 	c := least
 	c.capacity = c.capacity.Add(rest.Sub(rounding).Scale(costDen, costNum).alignDown(MiB))
-	if t.instances > 0 {
-		useful := (shippedBlockCache + shippedMaxWriteBuffers*shippedWriteBuffer).Mul(t.instances)
+	if p.opened.instances > 0 {
+		useful := (shippedBlockCache + shippedMaxWriteBuffers*shippedWriteBuffer).Mul(p.opened.instances)
 		c.capacity = min(c.capacity, max(useful, least.capacity))
 	}
 	return c.fixed(&p.w.RocksDB)
 }
 
-// boundedLines are the lines of the shared cache.
-func (p *planner) boundedLines(c sharedCache) {
-	p.add(RegionBlockCache.line(c.capacity, c.from, "one cache for all stores, memtables, index and filter blocks in it").labelled("shared block cache"))
-	p.add(RegionRocksDBOverhead.line(c.overhead(), Measured, "0.30 x cache and 32 MiB: compactions, and what malloc keeps").expecting(c.expectedOverhead()))
-	p.add(RegionMemtables.line(c.flushes(), Measured, "0.5 x write buffer manager; blocks of the cache give way to them first").
+// sharedCache adds the lines of the shared cache.
+func (b *builder) sharedCache(c sharedCache) {
+	b.add(RegionBlockCache.line(c.capacity, c.from, "one cache for all stores, memtables, index and filter blocks in it").labelled("shared block cache"))
+	b.add(RegionRocksDBOverhead.line(c.overhead(), Measured, "0.30 x cache and 32 MiB: compactions, and what malloc keeps").expecting(c.expectedOverhead()))
+	b.add(RegionMemtables.line(c.flushes(), Measured, "0.5 x write buffer manager; blocks of the cache give way to them first").
 		labelled("memtables being flushed").expecting(0))
-	p.stallWarning(c.memtables)
+	b.stallWarning(c.memtables)
 }
 
 // ownCaches adds the block caches that the application's own setter keeps: they stay as the application made them, and the shared cache
 // then holds the memtables alone. Index and filter blocks are where the setter puts them: outside of a cache unless it says otherwise.
-func (p *planner) ownCaches(t rocksTotals) {
-	own := p.w.RocksDB.OwnCache
-	if _, pinned := p.policy.Pins[RegionBlockCache]; pinned || own.Value <= 0 || t.instances == 0 {
+func (b *builder) ownCaches() {
+	own := b.w.RocksDB.OwnCache
+	if _, pinned := b.pins[RegionBlockCache]; pinned || own.Value <= 0 || b.stores.instances == 0 {
 		return
 	}
 	line := RegionBlockCache.line(own.Value, own.From, "by its own setter, which the agent leaves in place").labelled("the application's block cache")
-	if p.w.RocksDB.OwnCaches {
-		line = RegionBlockCache.product(t.instances, own.Value, own.From,
+	if b.w.RocksDB.OwnCaches {
+		line = RegionBlockCache.product(b.stores.instances, own.Value, own.From,
 			"instances x the cache of its own setter, which the agent leaves in place").labelled("the application's block caches")
 	}
-	p.add(line)
-	p.add(RegionRocksDBOverhead.line(line.Bound.Scale(overheadNum, overheadDen), Measured, "0.30 x cache").labelled("RocksDB beyond that"))
-	p.add(p.tableReaders())
+	b.add(line)
+	b.add(RegionRocksDBOverhead.line(line.Bound.Scale(overheadNum, overheadDen), Measured, "0.30 x cache").labelled("RocksDB beyond that"))
+	b.add(b.tableReaders())
 }
 
 // stallWarning says that memtables of the size that the application set do not fill before the write buffer manager flushes them
 // (littlehorse #630: a manager of 64 MB under memtables of 64 MB made writes stall).
-func (p *planner) stallWarning(manager Bytes) {
-	if buffer := p.w.RocksDB.WriteBuffer; buffer.From != Default && buffer.Value > manager/4 {
-		p.warn("write_buffer_size of %v is more than a quarter of the write buffer manager of %s: memtables are flushed before they are full, and "+
+func (b *builder) stallWarning(manager Bytes) {
+	if buffer := b.w.RocksDB.WriteBuffer; buffer.From != Default && buffer.Value > manager/4 {
+		b.warn("write_buffer_size of %v is more than a quarter of the write buffer manager of %s: memtables are flushed before they are full, and "+
 			"writes stall; lower it, or give the manager %s", buffer.Value, short(manager), short(buffer.Value.Mul(4)))
 	}
 }
 
 // boundedConfigs are the properties that put the shared cache in force. The arena block is chosen for all tasks of the application,
 // so that no rebalance can make it too large.
-func (p *planner) boundedConfigs(c sharedCache) []Config {
+func (p *process) boundedConfigs(c sharedCache) []Config {
 	number := func(name string, b Bytes) Config {
 		return Config{Kind: Property, Name: name, Value: strconv.FormatInt(int64(b), 10), From: c.from}
 	}
@@ -147,10 +150,10 @@ func (p *planner) boundedConfigs(c sharedCache) []Config {
 
 // arenaBlock is the arena block size for all tasks: (WBM - 0.25 MiB x instances from 4.3 on) / (4 x data column families), in steps of
 // 4 KiB; 0 where no stores are known. With RocksDB's own 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
-func (p *planner) arenaBlock(memtables Bytes) Bytes {
-	t := p.allTasks()
-	for _, o := range p.others {
-		t = t.plus(o.allTasks())
+func (p *process) arenaBlock(memtables Bytes) Bytes {
+	t := p.startingCold().stores
+	for _, other := range p.others {
+		t = t.plus(other.startingCold().stores)
 	}
 	if t.families == 0 {
 		return 0
@@ -162,10 +165,20 @@ func (p *planner) arenaBlock(memtables Bytes) Bytes {
 	return min(max(block, minArena), maxArena).alignDown(4 * KiB)
 }
 
-// allTasks are the totals if all tasks of the application ran here.
-func (p *planner) allTasks() rocksTotals {
-	all := *p
-	all.scratch = nil
-	all.load = saneLoad(ColdStart(*p.w, p.load.Threads), len(p.w.Subtopologies))
-	return all.rocksTotals()
+// memtable is write_buffer_size for a write buffer manager, 0 where RocksDB's default does. The manager flushes when memtables take 7/8
+// of it, and then the store that happens to write, however little that has. With a quarter of it at most, a busy store flushes itself
+// before. A store is not given less than leastMemtable: then the manager flushes small memtables, and writes stall.
+func (p *process) memtable(manager Bytes) Bytes {
+	if p.w.RocksDB.WriteBuffer.From != Default || manager/4 >= p.w.RocksDB.WriteBuffer.Value {
+		return 0
+	}
+	return max((manager / 4).alignDown(MiB), leastMemtable)
+}
+
+// cacheCost is the native memory of a shared cache, with the pins that replace parts of it.
+func (p *process) cacheCost(c sharedCache) Bytes {
+	if !p.w.Bounded {
+		return 0
+	}
+	return p.pinned(RegionBlockCache, c.capacity).Add(p.pinned(RegionRocksDBOverhead, c.overhead())).Add(p.pinned(RegionMemtables, c.flushes()))
 }

@@ -75,7 +75,7 @@ func TestCaseC50PlanForTheFewestPods(t *testing.T) {
 		t.Errorf("%d active tasks on the last pod, want all 12", load.Active)
 	}
 	requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), 4*GiB)), 12*98*MiB)
-	requireBytes(t, "heap of a JVM that sees the node", NewJVM().HeapUnder(16*GiB), 4*GiB)
+	requireBytes(t, "heap of a JVM that sees the node", new(NewJVM()).HeapUnder(16*GiB), 4*GiB)
 }
 
 func TestCaseC53SplitBatches(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCasesOfDefaultHeaps(t *testing.T) {
 		128 * MiB: 67_108_864, 192 * MiB: 100_663_296, 256 * MiB: 132_120_576, 300 * MiB: 132_120_576, 384 * MiB: 132_120_576,
 		512 * MiB: 134_217_728, GiB: 256 * MiB, 2 * GiB: 512 * MiB, 4 * GiB: 1024 * MiB,
 	} {
-		requireBytes(t, "default heap under "+limit.String(), NewJVM().HeapUnder(limit), want)
+		requireBytes(t, "default heap under "+limit.String(), new(NewJVM()).HeapUnder(limit), want)
 	}
 	w := with(release(3, 9, 1), flags(t, "-XX:MaxRAMPercentage=75"))
 	requireBytes(t, "75 % of 256 MiB", w.JVM.HeapUnder(256*MiB), 192*MiB)

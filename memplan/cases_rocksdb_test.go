@@ -38,7 +38,7 @@ func TestCaseC15JemallocThatIsNotLoaded(t *testing.T) {
 	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(256*MiB, App), Known(64*MiB, App)
 	requireBytes(t, "with the setter's cache", rocksDB(PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 8*GiB)), 256*MiB+32*MiB)
 	w.Bounded, w.Clients.Producer.BufferMemory.From = true, Default
-	p := newPlanner(&w, onlyCap(1, 4, 4), DefaultPolicy())
+	p := newProcess(&w, onlyCap(1, 4, 4), DefaultPolicy())
 	requireBytes(t, "floor of buffer.memory", Bytes(p.leastBuffer(noRole)), 20_971_760)
 }
 
@@ -68,7 +68,7 @@ func TestCaseC29AManagerSmallerThanAMemtable(t *testing.T) {
 	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "write_buffer_size of 64 MiB is more than a quarter of the write buffer manager of 64 MiB")
 	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "give the manager 256 MiB")
 	w.RocksDB.WriteBuffer = NewWorkload(w.Version).RocksDB.WriteBuffer // left to the plan
-	p := newPlanner(&w, load, DefaultPolicy())
+	p := newProcess(&w, load, DefaultPolicy())
 	requireBytes(t, "write_buffer_size that needs no change", p.memtable(64*MiB), 0)
 	requireBytes(t, "write_buffer_size for a manager of 32 MiB", p.memtable(32*MiB), 8*MiB)
 }
@@ -108,12 +108,12 @@ func TestCaseC62GlibcAndJemalloc(t *testing.T) {
 	w := plainStores(1, 1)
 	w.RocksDB = RocksDB{BlockCache: Known(Bytes(8_500_000_000), App), WriteBuffer: Known(Bytes(1_500_000_000), App), MaxWriteBuffers: Known(1, App)}
 	w.Records.Average = Known(Bytes(100), Measured)
-	p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+	b := newClient(&w, onlyCap(1, 1, 1)).newBuilder(nil, 0)
 	const accounted = 11_000_000_000 // cache, memtable and 1 GB of index and filter
-	p.w.Allocator = Known(Glibc, Measured)
-	requireBytes(t, "glibc", accounted+p.fragmentation(accounted).Bound, 25_000_000_000)
-	p.w.Allocator = Known(Jemalloc, Measured)
-	requireBytes(t, "jemalloc, whose 13 GB the bound of full caches takes in", p.fragmentation(accounted).Bound, 0)
+	b.w.Allocator = Known(Glibc, Measured)
+	requireBytes(t, "glibc", accounted+b.fragmentation(accounted).Bound, 25_000_000_000)
+	b.w.Allocator = Known(Jemalloc, Measured)
+	requireBytes(t, "jemalloc, whose 13 GB the bound of full caches takes in", b.fragmentation(accounted).Bound, 0)
 	w.RocksDB = RocksDB{SharedCache: Known(Bytes(accounted), App), WriteBufferLimit: Known(Bytes(1_500_000_000), App)}
 	w.Allocator = Known(Jemalloc, Measured)
 	plan := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), 64*GiB)

@@ -12,22 +12,22 @@ type kafkaConfig struct {
 	// value has the place of the config in a workload, its default, and its range.
 	value value
 	// floor returns the smallest value that a plan may choose for a load. It is nil where a plan never lowers the config.
-	floor func(*planner, role) int64
+	floor func(*client, role) int64
 }
 
 // catalogue has the Kafka configs that cost memory. Defaults, parsing, checks and the lowering by a plan follow from it. A plan lowers
 // configs in the order of the catalogue: those first whose bytes are worth least. Sources: StreamsConfig, ProducerConfig and
 // ConsumerConfig of 2.4 to 4.4.
 var catalogue = []kafkaConfig{
-	{name: "fetch.max.bytes", floor: (*planner).leastResponse,
+	{name: "fetch.max.bytes", floor: (*client).leastResponse,
 		value: size(50*MiB, 0, ofConsumers(func(c *Consumer) *Fact[Bytes] { return &c.FetchMaxBytes }))},
-	{name: "max.partition.fetch.bytes", floor: (*planner).leastPartitionFetch,
+	{name: "max.partition.fetch.bytes", floor: (*client).leastPartitionFetch,
 		value: size(1*MiB, 0, ofConsumers(func(c *Consumer) *Fact[Bytes] { return &c.MaxPartitionFetchBytes }))},
-	{name: "buffered.records.per.partition", floor: (*planner).leastPolled,
+	{name: "buffered.records.per.partition", floor: (*client).leastPolled,
 		value: count(1000, 0, ofStreams(func(w *Workload) *Fact[int] { return &w.Clients.BufferedRecordsPerPartition }))},
-	{name: "max.poll.records", floor: (*planner).leastPolled, // the default of Kafka Streams; that of the consumer is 500
+	{name: "max.poll.records", floor: (*client).leastPolled, // the default of Kafka Streams; that of the consumer is 500
 		value: count(1000, 1, ofConsumers(func(c *Consumer) *Fact[int] { return &c.MaxPollRecords }))},
-	{name: "buffer.memory", floor: (*planner).leastBuffer,
+	{name: "buffer.memory", floor: (*client).leastBuffer,
 		value: size(32*MiB, 0, ofProducer(func(p *Producer) *Fact[Bytes] { return &p.BufferMemory }))},
 	recordCacheConfig,
 
@@ -63,7 +63,7 @@ var catalogue = []kafkaConfig{
 
 // recordCacheConfig is the record cache (KIP-770).
 var recordCacheConfig = kafkaConfig{
-	name: "statestore.cache.max.bytes", oldName: "cache.max.bytes.buffering", since: Version{3, 4, 0}, floor: (*planner).leastRecordCache,
+	name: "statestore.cache.max.bytes", oldName: "cache.max.bytes.buffering", since: Version{3, 4, 0}, floor: (*client).leastRecordCache,
 	value: size(10*MiB, 0, ofStreams(func(w *Workload) *Fact[Bytes] { return &w.Clients.RecordCache })),
 }
 

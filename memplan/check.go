@@ -102,8 +102,12 @@ func (c *checker) policy(p Policy) {
 // configs checks the Kafka configs.
 func (c *checker) configs(w *Workload) {
 	for i := range settings {
-		if s := &settings[i]; s.number != nil {
-			c.least(s.label(), s.number.get(w, s.role).Value, s.number.minimum())
+		s := &settings[i]
+		if s.number == nil {
+			continue
+		}
+		if n, least := s.number.get(w, s.role).Value, s.number.minimum(); n < least {
+			c.least(s.label(), n, least)
 		}
 	}
 }

@@ -12,14 +12,29 @@ import (
 const maxRAMGone = 27
 
 // configs are the settings that put the plan in force.
-func (p *planner) configs(plan Plan, r layout) []Config {
+func (r *layout) configs(heap Bytes) []Config {
 	var all []Config
-	if p.w.JVM.HeapMode == HeapPlanned {
-		all = append(all, heapOptions(plan.Heap, plan.Limit, p.w.JVM.Version.Value, p.heapFrom())...)
+	if r.w.JVM.HeapMode == HeapPlanned {
+		all = append(all, heapOptions(heap, r.limit, r.w.JVM.Version.Value, r.w.JVM.heapFrom())...)
 	}
-	if p.w.Bounded {
-		all = append(all, p.boundedConfigs(r.cache)...)
-		all = append(all, p.derivedConfigs()...)
+	if r.w.Bounded {
+		all = append(all, r.process.boundedConfigs(r.cache)...)
+		all = append(all, r.derivedConfigs()...)
+	}
+	return all
+}
+
+// streamsPrefix marks the properties of a plan that are configs of Kafka Streams.
+const streamsPrefix = "streams."
+
+// derivedConfigs are the configs of Kafka Streams that the plan chose, each with the prefix that wins over all others.
+func (l *ledger) derivedConfigs() []Config {
+	var all []Config
+	for i := range tunable {
+		s := &tunable[i]
+		if value := s.number.get(l.w, s.role); value.From == Derived {
+			all = append(all, Config{Kind: Property, Name: streamsPrefix + s.planName(l.version), Value: strconv.FormatInt(value.Value, 10), From: Derived})
+		}
 	}
 	return all
 }

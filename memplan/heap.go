@@ -35,7 +35,7 @@ func alignmentOf(heap Bytes) Bytes {
 
 // HeapUnder is the heap that the JVM takes under a limit by its flags alone, after its rounding. In mode HeapPlanned it is what the JVM
 // would take without the plan.
-func (j JVM) HeapUnder(limit Bytes) Bytes {
+func (j *JVM) HeapUnder(limit Bytes) Bytes {
 	if j.HeapMode == HeapFixed {
 		return alignHeap(max(j.MaxHeap.Value, 0))
 	}
@@ -51,7 +51,7 @@ func (j JVM) HeapUnder(limit Bytes) Bytes {
 // heapRange bounds the heap under a limit in a way that only grows with the limit, which the JVM's rule does not: it jumps where a
 // container stops being small and from one alignment step to the next. The plan holds its heap lines against low and counts high
 // against the limit.
-func (j JVM) heapRange(limit Bytes) (low, high Bytes) {
+func (j *JVM) heapRange(limit Bytes) (low, high Bytes) {
 	if j.HeapMode == HeapFixed {
 		heap := alignHeap(max(j.MaxHeap.Value, 0))
 		return heap, heap
@@ -66,8 +66,35 @@ func (j JVM) heapRange(limit Bytes) (low, high Bytes) {
 	return low, high.Add(min(max(heapAlignment, 2*(high/regionsPerHeap)), maxHeapAlignment))
 }
 
+// heapIsGiven says whether the heap does not depend on the limit, so that no limit cures a heap that is too small.
+func (j *JVM) heapIsGiven() bool {
+	switch j.HeapMode {
+	case HeapFixed:
+		return true
+	case HeapPlanned:
+		return j.MaxHeap.Value > 0
+	default:
+		return j.MaxRAM.Value > 0
+	}
+}
+
+// heapFrom is where the size of the heap came from.
+func (j *JVM) heapFrom() Provenance {
+	switch j.HeapMode {
+	case HeapFixed:
+		return j.MaxHeap.From
+	case HeapPlanned:
+		if j.MaxHeap.Value > 0 {
+			return j.MaxHeap.From
+		}
+		return Derived
+	default:
+		return j.MaxRAMPercentage.From
+	}
+}
+
 // ram is the memory that the JVM's percentages count from.
-func (j JVM) ram(limit Bytes) Bytes {
+func (j *JVM) ram(limit Bytes) Bytes {
 	if j.MaxRAM.Value > 0 {
 		return j.MaxRAM.Value
 	}

@@ -61,9 +61,6 @@ var since = [...]Version{
 	transactionalStores: {4, 4, 0},
 }
 
-// has says whether the version that is planned for has a feature.
-func (p *planner) has(f feature) bool { return hasFeature(p.version, f) }
-
 // hasFeature says whether a version has a feature.
 func hasFeature(v Version, f feature) bool { return !before(v, since[f]) }
 
@@ -119,16 +116,16 @@ func persistent(w *Workload) bool { return w.StateDir.Persistent }
 
 func zstd(w *Workload) bool { return w.Clients.Producer.Compression.Value == Zstd }
 
-// versionWarnings are the known leaks of the version.
-func (p *planner) versionWarnings() {
-	v := p.w.Version.Value
+// ofVersion adds the known leaks of the version.
+func (n *notes) ofVersion(w *Workload) {
+	v := w.Version.Value
 	if v == (Version{}) {
 		return
 	}
 	for _, l := range leaks {
 		met := !before(v, l.from) && before(v, l.fixed)
-		if met && (l.applies == nil || l.applies(p.w)) {
-			p.warn("Kafka Streams %v has %s: %s; upgrade to %v, no limit is sized for it", v, l.issue, l.what, l.fixed)
+		if met && (l.applies == nil || l.applies(w)) {
+			n.warn("Kafka Streams %v has %s: %s; upgrade to %v, no limit is sized for it", v, l.issue, l.what, l.fixed)
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package memplan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -88,37 +87,42 @@ func (p Plan) Fits() bool { return p.Verdict == Fits }
 
 // PlanFor plans a load under a limit.
 func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
-	p := derived(&w, load, policy, limit)
-	search := p.limits()
-	r, least := search.at(limit), search
+	p := newProcess(&w, load, policy)
+	defaults := p.atDefaults()
+	chosen, floors := defaults, defaults
 	if w.derives() {
-		least = atFloors(&w, load, policy)
+		floors = p.atFloors()
+		chosen = p.choose(limit, defaults, floors)
 	}
-	plan := Plan{Limit: max(limit, 0), Headroom: r.headroom, Collector: r.collector, Load: p.load}
-	plan.Heap = r.heapHigh
-	if w.JVM.HeapMode != HeapPlanned {
-		plan.Heap = w.JVM.HeapUnder(limit)
-	}
-	plan.Verdict = search.verdict(r)
-	plan.RequiredLimit = least.need(0)
+	r := chosen.at(limit)
+	plan := r.plan()
+	plan.RequiredLimit = floors.requiredLimit(0)
 	if plan.Verdict == LimitTooSmall && plan.RequiredLimit <= limit {
-		plan.RequiredLimit = least.need(limit)
+		plan.RequiredLimit = floors.requiredLimit(limit)
 	}
 	plan.RequiredLimitAtDefaults = plan.RequiredLimit
 	if w.derives() {
-		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, newPlanner(&w, load, policy).limits().need(0))
+		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, defaults.requiredLimit(0))
 	}
-	plan.Deficits = p.shortages(plan, r)
-	p.limitLines(r)
-	plan.Lines = byPool(p.lines)
-	plan.Bound = r.heapHigh.Add(p.nativeSum)
-	plan.Expected = plan.Heap.Add(expectedNative(p.lines))
-	plan.Split = splitOf(plan, r)
-	plan.Configs = p.configs(plan, r)
+	plan.Deficits = r.deficits(&plan)
 	for _, problem := range problems(&w, policy, limit) {
 		plan.Warnings = append(plan.Warnings, problem.Error())
 	}
-	plan.Warnings = append(plan.Warnings, p.findings(plan)...)
+	lines := r.entries()
+	plan.Lines = linesByPool(chosen.tunable.lines, p.fixed.lines, lines.lines)
+	plan.Expected = plan.Heap.Add(expectedNative(plan.Lines))
+	plan.Warnings = append(plan.Warnings, r.findings(&plan, slices.Concat(chosen.tunable.notes, p.fixed.notes, lines.notes))...)
+	return plan
+}
+
+// plan returns the numbers of the layout as a plan.
+func (r *layout) plan() Plan {
+	plan := Plan{Limit: r.limit, Headroom: r.headroom, Collector: r.collector, Load: r.load, Heap: r.heapHigh, Verdict: r.verdict(), Split: r.split()}
+	if r.w.JVM.HeapMode != HeapPlanned {
+		plan.Heap = r.w.JVM.HeapUnder(r.limit)
+	}
+	plan.Bound = r.heapHigh.Add(r.jvm).Add(plan.Split.StateNeed)
+	plan.Configs = r.configs(plan.Heap)
 	return plan
 }
 
@@ -130,37 +134,22 @@ func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan {
 	return PlanFor(w, Load{Threads: 1}, policy, limit)
 }
 
-// limitLines adds the lines that depend on the limit.
-func (p *planner) limitLines(r layout) {
-	reserve := r.heapHigh.Sub(p.heapSum)
-	p.add(RegionHeapReserve.line(reserve, p.heapFrom(), "heap - its lines: what the collector works with"))
-	p.add(RegionCollector.line(r.collectorNative, Measured, "beside the heap, by collector and heap size"))
-	if p.w.Bounded {
-		p.boundedLines(r.cache)
+// linesByPool joins lines, those of the heap first.
+func linesByPool(parts ...[]Line) []Line {
+	count := 0
+	for _, part := range parts {
+		count += len(part)
 	}
-	p.add(RegionKernel.line(r.kernel, Derived, "limit / 512"))
-	p.add(RegionPageCache.line(r.pageCache, Assumed, "a floor: with less the JVM stalls on re-reading its own code"))
-}
-
-// heapFrom is where the size of the heap came from.
-func (p *planner) heapFrom() Provenance {
-	jvm := &p.w.JVM
-	switch jvm.HeapMode {
-	case HeapFixed:
-		return jvm.MaxHeap.From
-	case HeapPlanned:
-		if jvm.MaxHeap.Value > 0 {
-			return jvm.MaxHeap.From
+	lines := make([]Line, 0, count)
+	for _, pool := range [...]Pool{Heap, Native} {
+		for _, part := range parts {
+			for i := range part {
+				if part[i].Pool == pool {
+					lines = append(lines, part[i])
+				}
+			}
 		}
-		return Derived
-	default:
-		return jvm.MaxRAMPercentage.From
 	}
-}
-
-// byPool puts the heap lines first and otherwise keeps the order.
-func byPool(lines []Line) []Line {
-	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(a.Pool, b.Pool) })
 	return lines
 }
 
@@ -175,57 +164,43 @@ func expectedNative(lines []Line) Bytes {
 	return sum
 }
 
-// verdict judges a layout.
-func (l limits) verdict(r layout) Verdict {
-	switch {
-	case r.fits():
-		return Fits
-	case r.short <= 0 && l.heapIsGiven():
-		return HeapTooSmall
-	default:
-		return LimitTooSmall
-	}
-}
-
-// heapIsGiven says whether the heap does not depend on the limit, so that no limit cures a heap that is too small.
-func (l limits) heapIsGiven() bool {
-	jvm := &l.p.w.JVM
-	switch jvm.HeapMode {
-	case HeapFixed:
-		return true
-	case HeapPlanned:
-		return jvm.MaxHeap.Value > 0
-	default:
-		return jvm.MaxRAM.Value > 0
-	}
-}
-
-// shortages says what is missing in each pool.
-func (p *planner) shortages(plan Plan, r layout) []Deficit {
+// deficits says what is missing in each pool.
+func (r *layout) deficits(plan *Plan) []Deficit {
 	var found []Deficit
-	if r.heapShort > 0 {
-		heap := p.heapSum.Scale(liveDen, liveNum)
+	if r.heapDeficit > 0 {
+		heap := r.heap.Scale(liveDen, liveNum)
 		found = append(found, Deficit{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
 			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them%s",
-			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB), p.heapCure(plan, r, heap))})
+			plan.Heap, short(r.heap), liveNum*100/liveDen, heap.alignUp(MiB), r.heapCure(plan, heap))})
 	}
-	if r.short > 0 {
+	if r.deficit > 0 {
 		cure := fmt.Sprintf("a limit of %v holds the load", plan.RequiredLimit)
 		if plan.RequiredLimit == MaxBytes {
 			cure = "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"
 		}
-		found = append(found, Deficit{Pool: Native, Missing: r.short, Message: fmt.Sprintf(
-			"the limit of %v is too small by %s: %s", plan.Limit, short(r.short), cure)})
+		found = append(found, Deficit{Pool: Native, Missing: r.deficit, Message: fmt.Sprintf(
+			"the limit of %v is too small by %s: %s", plan.Limit, short(r.deficit), cure)})
 	}
 	return found
 }
 
 // heapCure says how a heap that is a percentage gets as large as it must be, where the limit has room for that: a larger limit would be
 // the dearer cure.
-func (p *planner) heapCure(plan Plan, r layout, heap Bytes) string {
-	room := Bytes(0).Sub(r.short).Add(r.heapHigh)
-	if p.w.JVM.HeapMode != HeapPercent || p.w.JVM.MaxRAM.Value > 0 || heap.Add(maxHeapAlignment) > room || plan.Limit <= 0 {
+func (r *layout) heapCure(plan *Plan, heap Bytes) string {
+	room := Bytes(0).Sub(r.deficit).Add(r.heapHigh)
+	if r.w.JVM.HeapMode != HeapPercent || r.w.JVM.MaxRAM.Value > 0 || heap.Add(maxHeapAlignment) > room || plan.Limit <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(", and the limit has room for it: set MaxRAMPercentage to %d, a larger limit is not needed", heap.Scale(100, int64(plan.Limit))+1)
+}
+
+// RequiredLimit is the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95. Where the heap does
+// not depend on the limit, RequiredLimit is about native memory only: no limit cures a small -Xmx.
+//
+// A larger limit holds too, with one exception: at 1792 MiB the JVM changes to a costlier collector, so a load that fits just below may
+// not fit just above. Plan.RequiredLimit of a limit above then says which larger limit holds.
+//
+// For a process that runs already, the heap is what it started with: give it as HeapFixed. A running JVM does not follow its limit.
+func RequiredLimit(w Workload, load Load, policy Policy) Bytes {
+	return newProcess(&w, load, policy).atFloors().requiredLimit(0)
 }

@@ -272,7 +272,7 @@ func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
 	if below < 1750*MiB || below >= serverClass {
 		t.Fatalf("need %v, the test wants it just below %v", below, serverClass)
 	}
-	above := newPlanner(&w, load, DefaultPolicy()).limits().need(serverClass)
+	above := newProcess(&w, load, DefaultPolicy()).atDefaults().requiredLimit(serverClass)
 	if above <= serverClass {
 		t.Errorf("need %v from %v on, but G1 takes more than Serial", above, serverClass)
 	}

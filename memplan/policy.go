@@ -19,6 +19,14 @@ type Policy struct {
 // maxHeadroom is the largest percentage of the limit that may stay unplanned.
 const maxHeadroom = 90
 
+// validPolicy moves the numbers of a policy into their ranges.
+func validPolicy(policy Policy) Policy {
+	policy.HeadroomPercent = min(max(policy.HeadroomPercent, 0), maxHeadroom)
+	policy.PageCachePercent = min(max(policy.PageCachePercent, 0), maxHeadroom)
+	policy.PageCacheFloor = max(policy.PageCacheFloor, 0)
+	return policy
+}
+
 // DefaultPolicy survives one loss with a tenth of the limit free. The page-cache floor is 48 MiB or 5 %: with 5 MiB left a JVM
 // stalled for 44 s without being killed, with 30 MiB it did not (measured, Kafka Streams 4.4.0 in a pod of 760 MiB).
 func DefaultPolicy() Policy {

@@ -46,33 +46,33 @@ const (
 )
 
 // process adds the regions of the process that do not depend on the limit.
-func (p *planner) process() {
+func (p *process) regions(b *builder) {
 	jvm := &p.w.JVM
 	beside := Bytes(0)
 	if jvm.Metaspace.From == Measured {
 		beside = sharedClasses
 	}
-	p.add(RegionMetaspace.line(jvm.Metaspace.Value.Add(beside), jvm.Metaspace.From, "class metadata, symbols, shared classes").
+	b.add(RegionMetaspace.line(jvm.Metaspace.Value.Add(beside), jvm.Metaspace.From, "class metadata, symbols, shared classes").
 		expecting(expectedOf(jvm.Metaspace, expectedMetaspace).Add(beside)))
-	p.add(RegionCodeCache.line(jvm.CodeCache.Value, jvm.CodeCache.From, "compiled code").expecting(expectedOf(jvm.CodeCache, expectedCodeCache)))
-	p.add(RegionCompiler.line(assumedCompiler, Assumed, "compilers at work, most at start and restore").expecting(expectedCompiler))
-	p.stacks()
-	p.kernelObjects(p.totals)
+	b.add(RegionCodeCache.line(jvm.CodeCache.Value, jvm.CodeCache.From, "compiled code").expecting(expectedOf(jvm.CodeCache, expectedCodeCache)))
+	b.add(RegionCompiler.line(assumedCompiler, Assumed, "compilers at work, most at start and restore").expecting(expectedCompiler))
+	p.stacks(b)
+	p.kernelObjects(b)
 }
 
 // stacks adds the touched part of all thread stacks.
-func (p *planner) stacks() {
-	count := p.threads()
+func (p *process) stacks(b *builder) {
+	count := p.javaThreads()
 	unit, from := residentStack, Assumed
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit, from = stack.Value, stack.From
 	}
-	p.add(RegionThreadStacks.product(count, unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
+	b.add(RegionThreadStacks.product(count, unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
 		expecting(expectedStack.Mul(count)))
 }
 
-// threads is the number of threads of the process.
-func (p *planner) threads() Count {
+// javaThreads is the number of threads of the process.
+func (p *process) javaThreads() Count {
 	count := p.clientThreads().Add(threadsPerProcess)
 	for _, o := range p.others {
 		count = count.Add(o.clientThreads()).Add(threadsPerClient)
@@ -81,15 +81,15 @@ func (p *planner) threads() Count {
 }
 
 // clientThreads are the threads of a client for its stream threads.
-func (p *planner) clientThreads() Count {
-	producers, _ := p.producerCount()
-	return Count(p.load.Threads).Mul(threadsPerStreamThread).Add(producers)
+func (c *client) clientThreads() Count {
+	producers, _ := c.producerCount()
+	return c.streamThreads().Mul(threadsPerStreamThread).Add(producers)
 }
 
 // kernelObjects adds what the kernel keeps for the threads and the files of the process.
-func (p *planner) kernelObjects(t rocksTotals) {
-	bound := kernelThread.Mul(p.threads()).Add((kernelFile * filesPerInstance).Mul(t.instances))
-	p.add(RegionKernelObjects.line(bound, Assumed, "threads x 28 KiB, and 27 files an instance x 1.6 KiB"))
+func (p *process) kernelObjects(b *builder) {
+	bound := kernelThread.Mul(p.javaThreads()).Add((kernelFile * filesPerInstance).Mul(p.opened.instances))
+	b.add(RegionKernelObjects.line(bound, Assumed, "threads x 28 KiB, and 27 files an instance x 1.6 KiB"))
 }
 
 // expectedOf is the expected peak of a region: its measured use, or the lower end of what was assumed.
@@ -130,7 +130,7 @@ func collectorModel(c Collector) (base Bytes, slope int64) {
 const serverClass = 1792 * MiB
 
 // collectorFor is the collector that the JVM will use under a limit.
-func (j JVM) collectorFor(limit Bytes) Collector {
+func (j *JVM) collectorFor(limit Bytes) Collector {
 	switch {
 	case j.Collector.Value != AutoCollector:
 		return j.Collector.Value

@@ -8,39 +8,39 @@ package memplan
 const batchOverhead Bytes = 88
 
 // producers adds the lines of the producers: buffer pools, compression contexts and split batches.
-func (p *planner) producers() {
-	cfg := &p.w.Clients.Producer
-	count, from := p.producerCount()
+func (b *builder) producers() {
+	cfg := &b.w.Clients.Producer
+	count, from := b.producerCount()
 	line := RegionProducer.product(count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
 		"producers x buffer.memory")
-	batches := p.openBatches(count)
+	batches := b.openBatches(count)
 	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
-	p.add(line)
-	p.compression(batches, min(batches, p.writtenPartitions(1)))
-	p.splitBatches(count)
+	b.add(line)
+	b.compression(batches, min(batches, b.writtenPartitions(1)))
+	b.splitBatches(count)
 }
 
 // producerCount is the number of producers: one a stream thread, or one an active task with EOSv1 (ActiveTaskCreator up to 3.9).
-func (p *planner) producerCount() (Count, Provenance) {
-	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.has(eosV1Gone) {
-		return max(worstActive(p, func(*Subtopology) Count { return 1 }), 1), p.w.Guarantee.From
+func (c *client) producerCount() (Count, Provenance) {
+	if c.w.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
+		return max(worstActive(c, func(*Subtopology) Count { return 1 }), 1), c.w.Guarantee.From
 	}
-	return Count(p.load.Threads), p.w.Threads.From
+	return c.streamThreads(), c.w.Threads.From
 }
 
 // openBatches bounds the batches that are open at once: one a partition that a producer writes to, and no more than fit buffer.memory
 // (RecordAccumulator reserves batch.size for each).
-func (p *planner) openBatches(producers Count) Count {
-	cfg := &p.w.Clients.Producer
+func (c *client) openBatches(producers Count) Count {
+	cfg := &c.w.Clients.Producer
 	fitting := Count(max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1))
-	return min(p.writtenPartitions(producers), fitting.Mul(producers))
+	return min(c.writtenPartitions(producers), fitting.Mul(producers))
 }
 
 // writtenPartitions are the partitions that all producers together write to, each counted for every producer that does.
-func (p *planner) writtenPartitions(producers Count) Count {
-	written := worstActive(p, changelogs)
-	for i, s := range p.w.Subtopologies {
-		onThreads := min(producers, Count(p.load.Caps[i].Active))
+func (c *client) writtenPartitions(producers Count) Count {
+	written := worstActive(c, changelogs)
+	for i, s := range c.w.Subtopologies {
+		onThreads := min(producers, Count(c.load.Caps[i].Active))
 		written = written.Add(countOf(s.WrittenPartitions).Mul(onThreads))
 	}
 	return written
@@ -48,18 +48,18 @@ func (p *planner) writtenPartitions(producers Count) Count {
 
 // compression adds what the codec holds for each open batch. buffer.memory does not bound it. Any producer may write to any partition, but
 // records go by their keys, so that at one time each partition has a batch open in one of them (docs/calibration.md): that is likely.
-func (p *planner) compression(batches, likely Count) {
-	cfg := &p.w.Clients.Producer
-	heap, native := p.compressionContext()
+func (b *builder) compression(batches, likely Count) {
+	cfg := &b.w.Clients.Producer
+	heap, native := b.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
-	p.add(RegionCompressionHeap.product(batches, heap, from, "open batches x the codec's buffers").expecting(heap.Mul(likely)))
-	p.add(RegionCompressionNative.product(batches, native, from, "open batches x the codec's native state; no Kafka config bounds it").
+	b.add(RegionCompressionHeap.product(batches, heap, from, "open batches x the codec's buffers").expecting(heap.Mul(likely)))
+	b.add(RegionCompressionNative.product(batches, native, from, "open batches x the codec's native state; no Kafka config bounds it").
 		expecting(native.Mul(likely)))
 	if cfg.Compression.Value == Zstd {
-		inputs := worstActive(p, inputPartitions)
-		p.add(RegionDecompression.product(inputs, zstdDecompression, cfg.Compression.From,
+		inputs := worstActive(b.client, inputPartitions)
+		b.add(RegionDecompression.product(inputs, zstdDecompression, cfg.Compression.From,
 			"input partitions x a zstd stream: a paused partition keeps its stream open").
-			expecting(zstdDecompression.Mul(min(inputs, Count(p.load.Threads)))))
+			expecting(zstdDecompression.Mul(min(inputs, b.streamThreads()))))
 	}
 }
 
@@ -74,8 +74,8 @@ const zstdOutput Bytes = 131_591 + 62
 //
 // Sources: GzipCompression (16 + 8 KiB; zlib's deflate state is 256 KiB by its manual), SnappyCompression (32 KiB in, 38 KiB out),
 // Lz4BlockOutputStream (64 KiB in, about as much out), ZstdCompression (16 KiB before the output array from 2.8 on, KAFKA-10470).
-func (p *planner) compressionContext() (heap, native Bytes) {
-	cfg := &p.w.Clients.Producer
+func (c *client) compressionContext() (heap, native Bytes) {
+	cfg := &c.w.Clients.Producer
 	switch cfg.Compression.Value {
 	case Gzip:
 		return 24 * KiB, 256 * KiB
@@ -85,7 +85,7 @@ func (p *planner) compressionContext() (heap, native Bytes) {
 		return 129 * KiB, 0
 	case Zstd:
 		heap = zstdOutput
-		if p.has(zstdBuffered) {
+		if c.has(zstdBuffered) {
 			heap += 16 * KiB
 		}
 		return heap, zstdNative(cfg.CompressionLevel.Value).Add(min(max(cfg.BatchSize.Value, 0), 2*MiB))
@@ -114,9 +114,9 @@ func zstdNative(level int) Bytes {
 // splitBatches adds the batches that a producer makes outside its pool when the broker answers MESSAGE_TOO_LARGE: all parts of one
 // batch at once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate. Up to 2.5 each part
 // keeps its compressor open as well: one part held 307,176 B of heap and 800,074 B of native memory (heap dump of KAFKA-9703).
-func (p *planner) splitBatches(producers Count) {
-	cfg := &p.w.Clients.Producer
-	if heap, _ := p.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
+func (b *builder) splitBatches(producers Count) {
+	cfg := &b.w.Clients.Producer
+	if heap, _ := b.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
 		return
 	}
 	parts := Count(cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value)))
@@ -124,11 +124,11 @@ func (p *planner) splitBatches(producers Count) {
 	heap := RegionSplitBatches.product(producers, unit, cfg.MaxRequestSize.From,
 		"producers x the parts of one batch of max.request.size")
 	streams := Bytes(0)
-	if cfg.Compression.Value == Zstd && !p.has(splitStreamsClosed) {
+	if cfg.Compression.Value == Zstd && !b.has(splitStreamsClosed) {
 		heap.Unit = unit.Add(zstdOutput.Mul(parts))
 		heap.Bound, heap.Why = heap.Unit.Mul(producers), "producers x the parts of one batch of max.request.size, each with an open zstd stream"
 		streams = zstdNative(cfg.CompressionLevel.Value).Mul(parts).Mul(producers)
 	}
-	p.add(heap.expecting(0))
-	p.add(RegionSplitStreams.line(streams, cfg.MaxRequestSize.From, "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)").expecting(0))
+	b.add(heap.expecting(0))
+	b.add(RegionSplitStreams.line(streams, cfg.MaxRequestSize.From, "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)").expecting(0))
 }

@@ -233,8 +233,8 @@ func TestEachLineTakesTheWorstChoiceOfTasks(t *testing.T) {
 			w.Subtopologies = append(w.Subtopologies, Subtopology{ID: fmt.Sprint(i), Tasks: 4, InputPartitions: g.IntN(5)})
 		}
 		load := g.load(w)
-		p := newPlanner(&w, load, DefaultPolicy())
-		if got, want := worstActive(p, inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
+		p := newProcess(&w, load, DefaultPolicy())
+		if got, want := worstActive(p.client, inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
 			t.Errorf("%d input partitions for %+v, trying all choices gives %d", got, load, want)
 		}
 	})

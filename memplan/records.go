@@ -31,114 +31,114 @@ const (
 )
 
 // records adds the heap that depends on records: queues, restore buffers, record cache, uncommitted writes and stores on the heap.
-func (p *planner) records() {
-	p.recordQueues()
-	p.restoreRecords()
-	p.recordCache()
-	p.uncommitted()
-	p.heapStores()
+func (b *builder) records() {
+	b.recordQueues()
+	b.restoreRecords()
+	b.recordCache()
+	b.uncommitted()
+	b.heapStores()
 }
 
 // recordQueues adds the queues of the input partitions. A partition is paused only after a poll has pushed it over
 // buffered.records.per.partition, so it may hold max.poll.records more (StreamTask.addRecords). No byte bound exists (KIP-770 was
 // reverted); records count with their average size.
-func (p *planner) recordQueues() {
-	clients := &p.w.Clients
-	perRecord := max(p.w.Records.Average.Value, 0).Add(queuedOverhead)
+func (b *builder) recordQueues() {
+	clients := &b.w.Clients
+	perRecord := max(b.w.Records.Average.Value, 0).Add(queuedOverhead)
 	buffered := countOf(clients.BufferedRecordsPerPartition.Value)
 	polled := countOf(clients.Main.MaxPollRecords.Value)
-	partitions := worstActive(p, inputPartitions)
+	partitions := worstActive(b.client, inputPartitions)
 	line := RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
-		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, p.w.Records.Average.From),
+		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, b.w.Records.Average.From),
 		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)")
 	line.Expected = perRecord.Mul(buffered).Mul(partitions)
-	p.add(line)
+	b.add(line)
 }
 
 // restoreRecords adds what one poll of each restore consumer leaves in StoreChangelogReader, on the heap and again in a WriteBatch.
-func (p *planner) restoreRecords() {
-	if p.restoring() == 0 {
+func (b *builder) restoreRecords() {
+	if b.restoring() == 0 {
 		return
 	}
-	average := max(p.w.Records.Average.Value, 0)
-	polled := p.w.Clients.Restore.MaxPollRecords
-	count := Count(p.load.Threads) * countOf(polled.Value)
-	from := weakest(polled.From, p.w.Records.Average.From)
-	p.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from,
+	average := max(b.w.Records.Average.Value, 0)
+	polled := b.w.Clients.Restore.MaxPollRecords
+	count := b.streamThreads() * countOf(polled.Value)
+	from := weakest(polled.From, b.w.Records.Average.From)
+	b.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from,
 		"threads x max.poll.records x (average record + 200 B)"))
-	p.add(RegionRestoreBatches.product(count, average, from,
+	b.add(RegionRestoreBatches.product(count, average, from,
 		"threads x max.poll.records x average record"))
 }
 
 // recordCache adds the record cache at what it really costs: it counts serialized bytes, the heap holds objects.
-func (p *planner) recordCache() {
-	cache := p.w.Clients.RecordCache
-	if cache.Value <= 0 || !p.caches() {
+func (b *builder) recordCache() {
+	cache := b.w.Clients.RecordCache
+	if cache.Value <= 0 || !b.caches() {
 		return
 	}
-	name := recordCacheConfig.nameIn(p.version)
+	name := recordCacheConfig.nameIn(b.version)
 	why := name + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
-	if p.has(cacheKeepsSource) {
+	if b.has(cacheKeepsSource) {
 		why = name + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
-	p.add(RegionRecordCache.line(p.cacheOnHeap(cache.Value), weakest(cache.From, p.w.Records.Average.From), why))
+	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.w.Records.Average.From), why))
 }
 
 // cacheOnHeap is the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which is taken to
 // be of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
-func (p *planner) cacheOnHeap(cache Bytes) Bytes {
-	average := p.w.Records.Average
+func (c *client) cacheOnHeap(cache Bytes) Bytes {
+	average := c.w.Records.Average
 	if average.From == Assumed || average.Value <= 0 {
 		return cache.Scale(5, 2)
 	}
 	accounted := average.Value.Add(cachedHeader)
 	held := accounted.Add(cachedUncounted)
-	if p.has(cacheKeepsSource) {
+	if c.has(cacheKeepsSource) {
 		held = held.Add(cachedSource).Add(average.Value.Scale(65, 64))
 	}
 	return cache.Scale(int64(held), int64(accounted))
 }
 
 // caches says whether any store may use the record cache. Without a known topology it may.
-func (p *planner) caches() bool {
-	for _, s := range p.w.Subtopologies {
+func (c *client) caches() bool {
+	for _, s := range c.w.Subtopologies {
 		for i := range s.Stores {
 			if s.Stores[i].Caching {
 				return true
 			}
 		}
 	}
-	return len(p.w.Subtopologies) == 0
+	return len(c.w.Subtopologies) == 0
 }
 
 // uncommitted adds the writes that transactional stores hold back (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside, both
 // counted by statestore.uncommitted.max.bytes, so half of it each.
-func (p *planner) uncommitted() {
-	clients := &p.w.Clients
-	if !clients.TransactionalStores.Value || !p.has(transactionalStores) {
+func (b *builder) uncommitted() {
+	clients := &b.w.Clients
+	if !clients.TransactionalStores.Value || !b.has(transactionalStores) {
 		return
 	}
 	limit := clients.Uncommitted
 	if limit.Value < 0 {
-		p.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes have no bound; set it")
+		b.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes have no bound; set it")
 		limit = Known(defaultUncommitted, Assumed)
 	}
 	half := limit.Value.Scale(1, 2)
-	average := max(p.w.Records.Average.Value, 1)
+	average := max(b.w.Records.Average.Value, 1)
 	expected := half
-	if p.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
-		polled := Count(p.load.Threads) * countOf(clients.Main.MaxPollRecords.Value)
+	if b.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
+		polled := b.streamThreads() * countOf(clients.Main.MaxPollRecords.Value)
 		expected = min(half, average.Mul(polled))
 	}
 	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
-	p.add(RegionUncommittedHeap.line(onHeap(half), limit.From, "half of statestore.uncommitted.max.bytes, with 150 B an entry").expecting(onHeap(expected)))
-	p.add(RegionUncommittedNative.line(half, limit.From, "half of statestore.uncommitted.max.bytes").expecting(expected))
+	b.add(RegionUncommittedHeap.line(onHeap(half), limit.From, "half of statestore.uncommitted.max.bytes, with 150 B an entry").expecting(onHeap(expected)))
+	b.add(RegionUncommittedNative.line(half, limit.From, "half of statestore.uncommitted.max.bytes").expecting(expected))
 }
 
 // heapStores adds stores that live on the heap: in-memory stores and suppress buffers.
-func (p *planner) heapStores() {
+func (b *builder) heapStores() {
 	unknown := 0
-	p.add(p.heapStoreLine(RegionInMemoryStores, "tasks x the store's size, with 130 B an entry", func(s Store) Bytes {
+	b.add(b.heapStoreLine(RegionInMemoryStores, "tasks x the store's size, with 130 B an entry", func(s *Store) Bytes {
 		if !s.InMemory || s.Kind == Suppress {
 			return 0
 		}
@@ -146,10 +146,10 @@ func (p *planner) heapStores() {
 			unknown++
 			return 0
 		}
-		average := max(p.w.Records.Average.Value, 1)
+		average := max(b.w.Records.Average.Value, 1)
 		return s.Size.Value.Scale(int64(average.Add(inMemoryOverhead)), int64(average))
 	}))
-	p.add(p.heapStoreLine(RegionSuppressBuffers, "tasks x maxBytes of the buffer, or its size", func(s Store) Bytes {
+	b.add(b.heapStoreLine(RegionSuppressBuffers, "tasks x maxBytes of the buffer, or its size", func(s *Store) Bytes {
 		if s.Kind != Suppress {
 			return 0
 		}
@@ -159,26 +159,26 @@ func (p *planner) heapStores() {
 		return max(s.MaxSuppress.Value, s.Size.Value, 0)
 	}))
 	if unknown > 0 {
-		p.warn("stores on the heap without a known size (%d) count as nothing: give their size", unknown)
+		b.warn("stores on the heap without a known size (%d) count as nothing: give their size", unknown)
 	}
 }
 
 // heapStoreLine sums the cost of stores over tasks and global stores.
-func (p *planner) heapStoreLine(region Region, why string, cost func(Store) Bytes) Line {
+func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Bytes) Line {
 	from := Measured
-	bound := p.storeSum(func(store Store) Bytes {
-		c := cost(store)
-		if c > 0 {
-			from = weakest(from, store.Size.From, p.w.Records.Average.From)
+	bound := c.worstStores(func(store *Store) Bytes {
+		each := cost(store)
+		if each > 0 {
+			from = weakest(from, store.Size.From, c.w.Records.Average.From)
 		}
-		return c
+		return each
 	})
 	return region.line(bound, from, why)
 }
 
 // application adds the application's own live objects.
-func (p *planner) application() {
-	app := p.w.Application
-	p.add(RegionApplicationHeap.line(app.LiveSet.Value, app.LiveSet.From, "the application's own live set"))
-	p.add(RegionApplicationNative.line(app.Native.Value, app.Native.From, "the application's own native use, other agents"))
+func (b *builder) application() {
+	app := b.w.Application
+	b.add(RegionApplicationHeap.line(app.LiveSet.Value, app.LiveSet.From, "the application's own live set"))
+	b.add(RegionApplicationNative.line(app.Native.Value, app.Native.From, "the application's own native use, other agents"))
 }

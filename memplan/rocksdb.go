@@ -23,58 +23,58 @@ const (
 // in memory it is taken (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
 const manifest = 4 * MiB
 
-// rocksTotals are sums over all RocksDB instances that a pod may open.
-type rocksTotals struct {
+// storeTotals are sums over all RocksDB instances that a pod may open.
+type storeTotals struct {
 	instances, families Count
 	fixed               Bytes
 }
 
 // stores adds the state stores: RocksDB as shipped, or the fixed part of the bounded cost (the layout chooses the rest), and what both
 // have.
-func (p *planner) stores() {
-	t := p.totals
-	fixed := RegionStoreFixed.line(t.fixed, p.w.Version.From,
+func (b *builder) rocksDB() {
+	t := b.stores
+	fixed := RegionStoreFixed.line(t.fixed, b.w.Version.From,
 		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
 	if unit := t.fixed.per(t.instances); unit.Mul(t.instances) == t.fixed {
 		fixed.Count, fixed.Unit = t.instances, unit
 	}
-	p.add(fixed)
-	if p.w.Bounded {
-		p.ownCaches(t)
+	b.add(fixed)
+	if b.w.Bounded {
+		b.ownCaches()
 	} else {
-		p.storesAsShipped(t)
+		b.storesAsShipped()
 	}
-	p.iterators(t)
-	p.stateDirectory()
+	b.iterators()
+	b.stateDirectory()
 }
 
 // plus adds the totals of another client.
-func (t rocksTotals) plus(o rocksTotals) rocksTotals {
-	return rocksTotals{
+func (t storeTotals) plus(o storeTotals) storeTotals {
+	return storeTotals{
 		instances: t.instances.Add(o.instances),
 		families:  t.families.Add(o.families),
 		fixed:     t.fixed.Add(o.fixed),
 	}
 }
 
-// rocksTotals sums what the tasks of the load and the global stores of the application open.
-func (p *planner) rocksTotals() rocksTotals {
-	t := rocksTotals{
-		instances: worstTotal(p, instances),
-		families:  worstTotal(p, dataFamilies),
-		fixed:     worstTotal(p, p.fixedCost),
+// storeTotals sums what the tasks of the load and the global stores of the application open.
+func (c *client) storeTotals() storeTotals {
+	t := storeTotals{
+		instances: worstTotal(c, instances),
+		families:  worstTotal(c, dataFamilies),
+		fixed:     worstTotal(c, c.fixedCost),
 	}
-	global := Subtopology{Stores: p.w.GlobalStores}
-	return t.plus(rocksTotals{instances: instances(&global), families: dataFamilies(&global), fixed: p.fixedCost(&global)})
+	global := Subtopology{Stores: c.w.GlobalStores}
+	return t.plus(storeTotals{instances: instances(&global), families: dataFamilies(&global), fixed: c.fixedCost(&global)})
 }
 
 // fixedCost is the fixed cost of the instances of a task.
-func (p *planner) fixedCost(s *Subtopology) Bytes {
+func (c *client) fixedCost(s *Subtopology) Bytes {
 	sum := Bytes(0)
 	for i := range s.Stores {
 		unit := fixedPlain
 		switch {
-		case p.has(offsetsFamily):
+		case c.has(offsetsFamily):
 			unit = fixedOffsets
 		case s.Stores[i].families() > 1:
 			unit = fixedTimestamped
@@ -85,12 +85,12 @@ func (p *planner) fixedCost(s *Subtopology) Bytes {
 }
 
 // stateDirectory adds the files of a state directory in memory.
-func (p *planner) stateDirectory() {
-	if !p.w.StateDir.InMemory {
+func (b *builder) stateDirectory() {
+	if !b.w.StateDir.InMemory {
 		return
 	}
 	from, unknown := Measured, 0
-	bound := p.storeSum(func(s Store) Bytes {
+	bound := b.worstStores(func(s *Store) Bytes {
 		if s.Instances() == 0 {
 			return 0
 		}
@@ -100,24 +100,9 @@ func (p *planner) stateDirectory() {
 		from = weakest(from, s.Size.From)
 		return s.Size.Value
 	})
-	bound = bound.Add(manifest.Mul(p.totals.instances))
-	p.add(RegionStateDirectory.line(bound, from, "tasks x the size of their stores, and 4 MiB for each instance"))
+	bound = bound.Add(manifest.Mul(b.stores.instances))
+	b.add(RegionStateDirectory.line(bound, from, "tasks x the size of their stores, and 4 MiB for each instance"))
 	if unknown > 0 {
-		p.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
+		b.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
 	}
-}
-
-// storeSum is the worst sum of a cost over the stores of the tasks and the global stores.
-func (p *planner) storeSum(cost func(Store) Bytes) Bytes {
-	sum := worstTotal(p, func(s *Subtopology) Bytes {
-		perTask := Bytes(0)
-		for i := range s.Stores {
-			perTask = perTask.Add(cost(s.Stores[i]))
-		}
-		return perTask
-	})
-	for i := range p.w.GlobalStores {
-		sum = sum.Add(cost(p.w.GlobalStores[i]))
-	}
-	return sum
 }

@@ -264,8 +264,8 @@ func TestSmallestCacheHoldsUsableMemtables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := with(keyValueApp(c.instances), c.version)
 			w.Bounded = true
-			p := newPlanner(&w, onlyCap(1, c.instances, c.instances), DefaultPolicy())
-			if got := p.limits().least.capacity; got != c.want {
+			p := newProcess(&w, onlyCap(1, c.instances, c.instances), DefaultPolicy())
+			if got := p.smallestCache().capacity; got != c.want {
 				t.Errorf("smallest cache %v, want %v", got, c.want)
 			}
 		})
@@ -291,7 +291,7 @@ func TestArenaBlock(t *testing.T) {
 			w := keyValueApp(c.stores)
 			w.Subtopologies[0].Stores[0].Kind = KeyValue
 			w.GlobalStores = make([]Store, c.global)
-			p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+			p := newProcess(&w, onlyCap(1, 1, 1), DefaultPolicy())
 			if got := p.arenaBlock(c.memtables); got != c.want {
 				t.Errorf("arena block %v, want %v", got, c.want)
 			}

@@ -24,32 +24,18 @@ type Split struct {
 	CacheNeed, StateNeed Bytes
 }
 
-// splitOf is the split of a plan.
-func splitOf(plan Plan, r layout) Split {
-	terms := termsOf(plan.Lines)
-	threads := max(plan.Load.Threads, 1)
-	each := func(b Bytes) Bytes { return b.Scale(1, int64(threads)) }
-	s := Split{Threads: threads, Process: terms[termProcess], CacheNeed: each(terms[termCache]), StateNeed: terms[termState], JVM: terms[termJVM]}
-
-	// Heap: allocable(thread) = total / threads - Producer - Consumer; Cache = allocable - Buffer.
-	s.Heap = r.heapLow.Sub(r.heapLow.Scale(liveDen-liveNum, liveDen)).Sub(s.Process)
+// split returns the split of the layout: the two formulas of the package comment, with the heap side divided by the threads.
+func (r *layout) split() Split {
+	threads := Count(max(r.load.Threads, 1))
+	perThread := func(t term) Bytes { return r.sums[t].Scale(1, int64(threads)) }
+	s := Split{
+		Threads: int(threads), Process: r.sums[termProcess],
+		Producer: perThread(termProducer), Consumer: perThread(termConsumer), Buffer: perThread(termBuffer), CacheNeed: perThread(termCache),
+		Native: r.native, JVM: r.jvm, State: r.state, StateNeed: r.sums[termState].Add(r.process.cacheCost(r.cache)),
+	}
+	s.Heap = r.usable.Sub(s.Process)
 	s.HeapPerThread = s.Heap / Bytes(threads)
-	s.Producer, s.Consumer, s.Buffer = each(terms[termProducer]), each(terms[termConsumer]), each(terms[termBuffer])
 	s.Allocable = s.HeapPerThread.Sub(s.Producer).Sub(s.Consumer)
 	s.Cache = s.Allocable.Sub(s.Buffer)
-
-	// Native: State = limit - headroom - heap - JVM.
-	s.Native = plan.Limit.Sub(plan.Headroom).Sub(r.heapHigh)
-	s.State = s.Native.Sub(s.JVM)
 	return s
-}
-
-// termsOf sums the lines by term.
-func termsOf(lines []Line) [termCount]Bytes {
-	var sums [termCount]Bytes
-	for i := range lines {
-		at := lines[i].term()
-		sums[at] = sums[at].Add(lines[i].Bound)
-	}
-	return sums
 }

@@ -20,7 +20,7 @@ func Survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) 
 
 // allFit says whether each pod's limit holds its load. Pods of one load and limit are judged once.
 func allFit(w *Workload, a Assignment, policy Policy, podLimits map[string]Bytes, loads []Load) bool {
-	var last *limits
+	var last *ledger
 	var lastLoad Load
 	for i, pod := range a.Pods {
 		limit, limited := podLimits[pod.Name]
@@ -28,10 +28,9 @@ func allFit(w *Workload, a Assignment, policy Policy, podLimits map[string]Bytes
 			continue
 		}
 		if last == nil || !sameLoad(loads[i], lastLoad) {
-			l := atFloors(w, loads[i], policy)
-			last, lastLoad = &l, loads[i]
+			last, lastLoad = newProcess(w, loads[i], policy).atFloors(), loads[i]
 		}
-		if !last.at(limit).fits() {
+		if r := last.at(limit); !r.fits() {
 			return false
 		}
 	}

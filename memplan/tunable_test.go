@@ -79,8 +79,11 @@ func TestNeedAtDefaults(t *testing.T) {
 		if plan.RequiredLimitAtDefaults < plan.RequiredLimit {
 			t.Fatalf("need at defaults %v, need %v", plan.RequiredLimitAtDefaults, plan.RequiredLimit)
 		}
-		if plan.RequiredLimitAtDefaults == MaxBytes || !newPlanner(&w, load, policy).limits().at(plan.RequiredLimitAtDefaults).fits() {
-			return // no limit holds, or a heap that no limit cures
+		if plan.RequiredLimitAtDefaults == MaxBytes {
+			return // no limit holds
+		}
+		if r := newProcess(&w, load, policy).atDefaults().at(plan.RequiredLimitAtDefaults); !r.fits() {
+			return // a heap that no limit cures
 		}
 		for name, value := range derivedValues(PlanFor(w, load, policy, plan.RequiredLimitAtDefaults)) {
 			if name != recordCacheConfig.nameIn(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
@@ -94,7 +97,7 @@ func TestFetchSizesGoFirst(t *testing.T) {
 	w, load, policy := derivable(), onlyCap(4, 8, 8), DefaultPolicy()
 	w.Subtopologies[0].InputPartitions = 20
 	w.Records.LargestBatch = Known(2*MiB, Measured)
-	full := newPlanner(&w, load, policy).limits().need(0)
+	full := newProcess(&w, load, policy).atDefaults().requiredLimit(0)
 	got := derivedValues(PlanFor(w, load, policy, full-10*MiB))
 	for name := range got {
 		if !strings.Contains(name, "fetch.max.bytes") {
@@ -195,7 +198,7 @@ func TestMemtable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := derivable()
 			w.RocksDB.WriteBuffer.From = c.from
-			if got := newPlanner(&w, onlyCap(1, 8, 8), DefaultPolicy()).memtable(c.manager); got != c.want {
+			if got := newProcess(&w, onlyCap(1, 8, 8), DefaultPolicy()).memtable(c.manager); got != c.want {
 				t.Errorf("write_buffer_size %v, want %v", got, c.want)
 			}
 		})
@@ -213,12 +216,12 @@ func TestDerivedValuesKeepFloorsAndDefaults(t *testing.T) {
 		w := g.workload()
 		w.Bounded = true
 		load, policy := g.load(w), g.policy()
-		p := newPlanner(&w, load, policy)
+		p := newProcess(&w, load, policy)
 		plan := PlanFor(w, load, policy, g.anyLimit())
 		got := derivedValues(plan)
 		for i := range tunable {
 			k := &tunable[i]
-			name, was, floor := k.planName(p.version), k.number.get(&w, k.role), k.floor(p, k.role)
+			name, was, floor := k.planName(p.version), k.number.get(&w, k.role), k.floor(p.client, k.role)
 			value, ok := got[name]
 			if !ok {
 				continue
