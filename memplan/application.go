@@ -181,7 +181,7 @@ func newApplicationPlanner(a Application) *applicationPlanner {
 	}
 	p.Policy.PodFailures = a.Failures.remaining(len(p.pods.Pods))
 	p.setNeighbours()
-	p.observed = ObservedLoads(p.Planned, p.pods)
+	p.observed = observedLoads(p.Planned, p.pods)
 	return p
 }
 
@@ -280,7 +280,7 @@ func (p *applicationPlanner) planPods(plans map[string]PodPlan) {
 		running := p.Pods[pod.Name]
 		w := p.Running[running.Kind]
 		plan := PodPlan{
-			Tasks:       len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
+			Tasks:       pod.Current.Len(),
 			Required:    requiredAbove(w, after[i], p.Policy, running.Limit),
 			RequiredNow: requiredAbove(w, p.observed[i], p.Policy, running.Limit),
 		}
@@ -351,7 +351,7 @@ func (p *applicationPlanner) tolerated(required Bytes) int {
 	}
 	tolerated := max(0, p.Failures.Instances-1)
 	for kind, of := range limits {
-		tolerated = min(tolerated, Survives(p.Running[kind], p.pods, p.Policy, of))
+		tolerated = min(tolerated, survives(p.Running[kind], p.pods, p.Policy, of))
 	}
 	return tolerated
 }

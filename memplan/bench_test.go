@@ -97,7 +97,7 @@ func BenchmarkSurvives(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if Survives(w, a, DefaultPolicy(), limits) < 0 {
+		if survives(w, a, DefaultPolicy(), limits) < 0 {
 			b.Fatal("does not even fit now")
 		}
 	}

@@ -62,7 +62,7 @@ func TestCaseC45ScalingOutAddsAPodThatRestores(t *testing.T) {
 	a := evenly(w, 2, 1) // 6 tasks each; 4 of them are to move to the new pod
 	a.Pods = append(a.Pods, Pod{Name: "new", Threads: 1, Target: Tasks{Active: append(tasksOf(0, 2), tasksOf(6, 8)...)}})
 	pod := func(name string) Bytes {
-		return rocksDB(PlanFor(w, Observed(w, a, name), DefaultPolicy(), 4*GiB))
+		return rocksDB(PlanFor(w, observed(w, a, name), DefaultPolicy(), 4*GiB))
 	}
 	requireBytes(t, "the new pod", pod("new"), 4*98*MiB)
 	requireBytes(t, "an old pod, which is not smaller yet", pod("pod-0"), 6*98*MiB)
@@ -70,7 +70,7 @@ func TestCaseC45ScalingOutAddsAPodThatRestores(t *testing.T) {
 
 func TestCaseC50PlanForTheFewestPods(t *testing.T) {
 	w := plainStores(12, 1)
-	load := LoadAfter(w, evenly(w, 3, 1), "pod-0", 2) // from 3 replicas down to 1
+	load := loadAfter(w, evenly(w, 3, 1), "pod-0", 2) // from 3 replicas down to 1
 	if load.Active != 12 {
 		t.Errorf("%d active tasks on the last pod, want all 12", load.Active)
 	}

@@ -77,7 +77,7 @@ func TestCaseC31MorePodsDoNotHelpAtOnce(t *testing.T) {
 	w := plainStores(12, 1)
 	pod := func(pods, losses int) Bytes {
 		w.WarmUps = Known(2, Default)
-		return rocksDB(PlanFor(w, LoadAfter(w, evenly(w, pods, 1), "pod-0", losses), DefaultPolicy(), GiB))
+		return rocksDB(PlanFor(w, loadAfter(w, evenly(w, pods, 1), "pod-0", losses), DefaultPolicy(), GiB))
 	}
 	requireBytes(t, "all instances together", 12*98*MiB, rocksDB(PlanFor(w, onlyCap(1, 12, 12), DefaultPolicy(), GiB)))
 	if two, three := pod(2, 0), pod(3, 0); two < 6*98*MiB || three < 4*98*MiB || three > two {

@@ -109,7 +109,7 @@ func TestCaseC4FitsToTheByteAndHasNoMargin(t *testing.T) {
 func TestCaseC5StoresTimesPartitions(t *testing.T) {
 	w := plainStores(60, 2)
 	requireBytes(t, "30 tasks", rocksDB(PlanFor(w, onlyCap(1, 30, 30), DefaultPolicy(), GiB)), 5_880*MiB)
-	requireBytes(t, "after half of the pods is lost", rocksDB(PlanFor(w, LoadAfter(w, evenly(w, 2, 1), "pod-0", 1), DefaultPolicy(), GiB)), 11_760*MiB)
+	requireBytes(t, "after half of the pods is lost", rocksDB(PlanFor(w, loadAfter(w, evenly(w, 2, 1), "pod-0", 1), DefaultPolicy(), GiB)), 11_760*MiB)
 }
 
 func TestCaseC7PerPartitionBudget(t *testing.T) {
@@ -208,7 +208,7 @@ func TestCaseC23AStoreForEachPartition(t *testing.T) {
 	w := plainStores(48, 3)
 	for pods, want := range map[int]Bytes{1: 14_112 * MiB, 4: 3_528 * MiB, 3: 4_704 * MiB} {
 		w.WarmUps = Known(0, App)
-		load := LoadAfter(w, evenly(w, pods, 1), "pod-0", 0)
+		load := loadAfter(w, evenly(w, pods, 1), "pod-0", 0)
 		requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), GiB)), want)
 	}
 }
@@ -270,7 +270,7 @@ func TestCaseC39SmallStoresKeepTheirBound(t *testing.T) {
 
 func TestCaseC43WarmUps(t *testing.T) {
 	w := plainStores(12, 3)
-	load := LoadAfter(w, evenly(w, 3, 1), "pod-0", 0)
+	load := loadAfter(w, evenly(w, 3, 1), "pod-0", 0)
 	requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), 4*GiB)), (4+2)*3*98*MiB)
 }
 

@@ -65,7 +65,7 @@ func FuzzPlan(f *testing.F) {
 		if a%3 == 0 {
 			group.Unmatched = group.Pods[:1]
 		}
-		loads := append(LoadsAfter(w, group, int(c)), load, ColdStart(w, int(a)), Observed(w, group, "a"))
+		loads := append(LoadsAfter(w, group, int(c)), load, ColdStart(w, int(a)), observed(w, group, "a"))
 		for _, l := range loads {
 			plan := PlanFor(w, l, policy, Bytes(limit))
 			requireSound(t, plan)
@@ -76,7 +76,7 @@ func FuzzPlan(f *testing.F) {
 		if RequiredLimit(w, load, policy) <= 0 {
 			t.Error("a need of nothing")
 		}
-		Survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
+		survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
 		requireSound(t, Bootstrap(w.JVM, policy, Bytes(limit)))
 	})
 }

@@ -286,7 +286,7 @@ func TestSurvives(t *testing.T) {
 	w := keyValueApp(12)
 	w.Protocol = Known(Streams, Measured)
 	a := evenly(w, 3, 1)
-	need := func(losses int) Bytes { return RequiredLimit(w, LoadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
+	need := func(losses int) Bytes { return RequiredLimit(w, loadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
 	limits := func(limit Bytes) map[string]Bytes {
 		all := map[string]Bytes{}
 		for _, pod := range a.Pods {
@@ -307,12 +307,12 @@ func TestSurvives(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Survives(w, a, DefaultPolicy(), c.limits); got != c.want {
+			if got := survives(w, a, DefaultPolicy(), c.limits); got != c.want {
 				t.Errorf("survives %d, want %d", got, c.want)
 			}
 		})
 	}
-	if got := Survives(w, Assignment{}, DefaultPolicy(), nil); got != -1 {
+	if got := survives(w, Assignment{}, DefaultPolicy(), nil); got != -1 {
 		t.Errorf("no pods survive %d losses, want -1", got)
 	}
 }
