@@ -91,7 +91,7 @@ func (p *process) expandedCache(least sharedCache, rest Bytes) sharedCache {
 	c := least
 	c.capacity = c.capacity.Add(rest.Sub(rounding).Scale(costDen, costNum).alignDown(MiB))
 	if p.opened.instances > 0 {
-		useful := (shippedBlockCache + shippedMaxWriteBuffers*shippedWriteBuffer).Mul(p.opened.instances)
+		useful := (defaultBlockCache + defaultMaxWriteBuffers*defaultWriteBuffer).Mul(p.opened.instances)
 		c.capacity = min(c.capacity, max(useful, least.capacity))
 	}
 	return c.fixed(&p.w.RocksDB)

@@ -188,7 +188,7 @@ func (c *checker) stores(of string, stores []Store) {
 			c.failf("subtopology %s: store %s is there twice: processors that name one store share it, so it must be there once", of, s.Name)
 		}
 		least := min(s.RetentionMs.Value, s.SegmentIntervalMs.Value, int64(s.Size.Value), int64(s.MaxSuppress.Value))
-		if s.Kind > Suppress || least < 0 || s.Segments() == maxSegments {
+		if s.Kind > Suppress || least < 0 || s.segments() == maxSegments {
 			c.store("subtopology "+of+": store "+s.Name, s)
 		}
 	}
@@ -203,7 +203,7 @@ func (c *checker) store(name string, s *Store) {
 	c.least(name+": segment interval in ms", s.SegmentIntervalMs.Value, 0)
 	c.least(name+": size", int64(s.Size.Value), 0)
 	c.least(name+": maxBytes of suppress", int64(s.MaxSuppress.Value), 0)
-	if s.Segments() == maxSegments {
+	if s.segments() == maxSegments {
 		c.failf("%s has more than %d segments: the segment interval of %d ms must be longer for a retention of %d ms",
 			name, maxSegments, s.SegmentIntervalMs.Value, s.RetentionMs.Value)
 	}

@@ -272,7 +272,7 @@ func shop(bounded bool) Workload {
 }
 
 func TestAWholeDay(t *testing.T) {
-	for name, bounded := range map[string]bool{"day-as-shipped": false, "day-bounded": true} {
+	for name, bounded := range map[string]bool{"day-default-rocksdb": false, "day-bounded": true} {
 		t.Run(name+" in order", func(t *testing.T) {
 			d := newDay(t, shop(bounded), func(n int) int { return n - 1 })
 			d.wholeDay(func(int, func(i, j int)) {})

@@ -63,9 +63,9 @@ func (p Plan) explainSplit(b *strings.Builder) {
 	fmt.Fprintf(b, "allocable(thread) = heap / threads - Producer - Consumer = %s / %d - %s - %s = %s\n",
 		short(s.Heap), s.Threads, short(s.Producer), short(s.Consumer), short(s.Allocable))
 	fmt.Fprintf(b, "Cache(thread)     = allocable - Buffer = %s - %s = %s%s\n",
-		short(s.Allocable), short(s.Buffer), short(s.Cache), enough(s.Cache, s.CacheNeed))
+		short(s.Allocable), short(s.Buffer), short(s.Cache), enough(s.Cache, s.CacheRequired))
 	fmt.Fprintf(b, "State             = limit - headroom - heap - JVM = %s - %s - %s - %s = %s%s\n\n",
-		short(p.Limit), short(p.Headroom), short(p.Limit.Sub(p.Headroom).Sub(s.Native)), short(s.JVM), short(s.State), enough(s.State, s.StateNeed))
+		short(p.Limit), short(p.Headroom), short(p.Limit.Sub(p.Headroom).Sub(s.Native)), short(s.JVM), short(s.State), enough(s.State, s.StateRequired))
 }
 
 // enough compares what is left with what is needed.

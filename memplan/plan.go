@@ -121,7 +121,7 @@ func (r *layout) plan() Plan {
 	if r.w.JVM.HeapMode != HeapPlanned {
 		plan.Heap = r.w.JVM.HeapUnder(r.limit)
 	}
-	plan.Bound = r.heapHigh.Add(r.jvm).Add(plan.Split.StateNeed)
+	plan.Bound = r.heapHigh.Add(r.jvm).Add(plan.Split.StateRequired)
 	plan.Configs = r.configs(plan.Heap)
 	return plan
 }

@@ -21,12 +21,12 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 	want := Split{
 		Threads: 2, Process: 48 * MiB, Heap: 652 * MiB, HeapPerThread: 326 * MiB,
 		Producer: 32 * MiB, Consumer: 2*MiB + restore, Buffer: 2 * 2000 * 1200,
-		CacheNeed: (10*MiB).Scale(1064+350+1000+16, 1064).Scale(1, 2),
-		Native:    3*GiB - (3*GiB).Scale(1, 10) - 1000*MiB,
+		CacheRequired: (10*MiB).Scale(1064+350+1000+16, 1064).Scale(1, 2),
+		Native:        3*GiB - (3*GiB).Scale(1, 10) - 1000*MiB,
 	}
 	want.Allocable = want.HeapPerThread - want.Producer - want.Consumer
 	want.Cache = want.Allocable - want.Buffer
-	want.JVM, want.State, want.StateNeed = s.JVM, want.Native-s.JVM, s.StateNeed
+	want.JVM, want.State, want.StateRequired = s.JVM, want.Native-s.JVM, s.StateRequired
 	if d := cmp.Diff(want, s); d != "" {
 		t.Errorf("split (-want +got):\n%s", d)
 	}
@@ -34,8 +34,8 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 	for _, region := range []Region{RegionStoreFixed, RegionCompaction, RegionRestoreBatches, RegionIterators, RegionAllocator} {
 		state += plan.line(region).Bound
 	}
-	if s.StateNeed != state {
-		t.Errorf("stores need %v, the lines say %v", s.StateNeed, state)
+	if s.StateRequired != state {
+		t.Errorf("stores need %v, the lines say %v", s.StateRequired, state)
 	}
 }
 
@@ -44,14 +44,14 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 		w := g.workload()
 		plan := PlanFor(w, g.load(w), g.policy(), g.anyLimit())
 		s := plan.Split
-		if got, want := s.State-s.StateNeed, plan.Limit-plan.Headroom-plan.Bound; got != want {
+		if got, want := s.State-s.StateRequired, plan.Limit-plan.Headroom-plan.Bound; got != want {
 			t.Errorf("State leaves %v, the limit %v", got, want)
 		}
 		heapShort, slack := false, Bytes(6*s.Threads) // shares of a thread are rounded up
 		for _, shortage := range plan.Deficits {
 			heapShort = heapShort || shortage.Pool == Heap
 		}
-		if left := (s.Cache - s.CacheNeed) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
+		if left := (s.Cache - s.CacheRequired) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
 			t.Errorf("Cache leaves %v, heap too small: %v", left, heapShort)
 		}
 	})

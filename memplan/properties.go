@@ -22,9 +22,9 @@ func NewWorkload(version Fact[Version]) Workload {
 			LargestBatch: Known(Bytes(1_048_588), Default), // message.max.bytes of the broker
 		},
 		RocksDB: RocksDB{
-			BlockCache:      Known(shippedBlockCache, Default),
-			WriteBuffer:     Known(shippedWriteBuffer, Default),
-			MaxWriteBuffers: Known(shippedMaxWriteBuffers, Default),
+			BlockCache:      Known(defaultBlockCache, Default),
+			WriteBuffer:     Known(defaultWriteBuffer, Default),
+			MaxWriteBuffers: Known(defaultMaxWriteBuffers, Default),
 		},
 		JVM: NewJVM(),
 		// A small application after a full collection held 36 MiB (a field report of 2026); the rest is margin.

@@ -5,9 +5,9 @@ package memplan
 
 // What Kafka Streams sets for each RocksDB instance (RocksDBStore, the same from 2.4 to 4.5): 98 MiB with 3 write buffers.
 const (
-	shippedBlockCache      = 50 * MiB
-	shippedWriteBuffer     = 16 * MiB
-	shippedMaxWriteBuffers = 3
+	defaultBlockCache      = 50 * MiB
+	defaultWriteBuffer     = 16 * MiB
+	defaultMaxWriteBuffers = 3
 )
 
 // Memory of a RocksDB instance beside cache and memtables, in bytes.
@@ -42,7 +42,7 @@ func (b *builder) rocksDB() {
 	if b.w.Bounded {
 		b.ownCaches()
 	} else {
-		b.storesAsShipped()
+		b.defaultStores()
 	}
 	b.iterators()
 	b.stateDirectory()

@@ -68,7 +68,7 @@ func TestTheSharedStoreOfAnOuterJoinWasAWindowStoreIn30(t *testing.T) {
 	}
 }
 
-func TestStoreLinesAsShipped(t *testing.T) {
+func TestStoreLinesOfDefaultRocksDB(t *testing.T) {
 	load := onlyCap(1, 4, 6)
 	store := func(s ...Store) func(*Workload) { return func(w *Workload) { w.Subtopologies[0].Stores = s } }
 	sized := Store{Kind: KeyValue, Size: Known(48_000_000*Bytes(1), Measured)}
@@ -184,7 +184,7 @@ func TestBoundIsNotBelowTheMeasuredPeaks(t *testing.T) {
 }
 
 // Unchanged, the same application was killed under plain updates in 760 MiB.
-func TestTheSameRunAsShippedDoesNotFit(t *testing.T) {
+func TestTheSameRunWithDefaultRocksDBDoesNotFit(t *testing.T) {
 	w := boundedRun()
 	w.Bounded, w.RocksDB = false, NewWorkload(w.Version).RocksDB
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 760*MiB)

@@ -36,7 +36,7 @@ func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	r.jvm = l.sums[termJVM].Add(r.pageCache).Add(r.pageTables)
 	stateRequired := l.sums[termState].Add(l.process.cacheCost(l.smallest))
 
-	r.heapLow, r.heapHigh = l.heapUnder(whole, limit.Sub(r.headroom).Sub(r.jvm).Sub(stateRequired), collector)
+	r.heapLow, r.heapHigh = l.heapFor(whole, limit.Sub(r.headroom).Sub(r.jvm).Sub(stateRequired), collector)
 	r.collectorNative = l.process.pinned(RegionCollector, collectorOverhead(collector, r.heapHigh))
 	r.jvm = r.jvm.Add(r.collectorNative)
 
@@ -54,10 +54,10 @@ func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	return r
 }
 
-// heapUnder returns the range of the heap under a limit. A planned heap is never below what its lines need, and never below LeastHeap;
+// heapFor returns the range of the heap under a limit. A planned heap is never below what its lines need, and never below LeastHeap;
 // where that is not set, not below what the JVM would take by itself either, unless the native side needs it. With LeastHeap the heap is
 // the same under every limit, so that a raised limit goes to the native side.
-func (l *ledger) heapUnder(whole, left Bytes, collector Collector) (low, high Bytes) {
+func (l *ledger) heapFor(whole, left Bytes, collector Collector) (low, high Bytes) {
 	jvm := &l.w.JVM
 	if jvm.HeapMode != HeapPlanned {
 		return jvm.heapRange(whole)

@@ -9,7 +9,7 @@ package memplan
 //	Cache             = allocable(thread) - Buffer
 //	State             = limit - headroom - heap - JVM
 //
-// Cache and State are what is left for the record caches and the stores. Where they are less than CacheNeed and StateNeed, this pod
+// Cache and State are what is left for the record caches and the stores. Where they are less than CacheRequired and StateRequired, this pod
 // may not have enough memory for its load.
 type Split struct {
 	// Threads that share the heap.
@@ -20,8 +20,8 @@ type Split struct {
 	HeapPerThread, Producer, Consumer, Allocable, Buffer, Cache Bytes
 	// Native is the limit less headroom and heap. JVM is all that is neither heap nor state.
 	Native, JVM, State Bytes
-	// CacheNeed is what one thread's record cache may take, StateNeed what the stores may take.
-	CacheNeed, StateNeed Bytes
+	// CacheRequired is what one thread's record cache may take, StateRequired what the stores may take.
+	CacheRequired, StateRequired Bytes
 }
 
 // split returns the split of the layout: the two formulas of the package comment, with the heap side divided by the threads.
@@ -30,8 +30,8 @@ func (r *layout) split() Split {
 	perThread := func(t term) Bytes { return r.sums[t].Scale(1, int64(threads)) }
 	s := Split{
 		Threads: int(threads), Process: r.sums[termProcess],
-		Producer: perThread(termProducer), Consumer: perThread(termConsumer), Buffer: perThread(termBuffer), CacheNeed: perThread(termCache),
-		Native: r.native, JVM: r.jvm, State: r.state, StateNeed: r.sums[termState].Add(r.process.cacheCost(r.cache)),
+		Producer: perThread(termProducer), Consumer: perThread(termConsumer), Buffer: perThread(termBuffer), CacheRequired: perThread(termCache),
+		Native: r.native, JVM: r.jvm, State: r.state, StateRequired: r.sums[termState].Add(r.process.cacheCost(r.cache)),
 	}
 	s.Heap = r.usable.Sub(s.Process)
 	s.HeapPerThread = s.Heap / Bytes(threads)

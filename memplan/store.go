@@ -16,7 +16,7 @@ func (s Store) Instances() Count {
 	}
 	switch {
 	case s.segmented():
-		return s.Segments()
+		return s.segments()
 	case s.Kind == Suppress:
 		return 0
 	default:
@@ -26,7 +26,7 @@ func (s Store) Instances() Count {
 
 // Segments is the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
 // floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and where the retention is not known.
-func (s Store) Segments() Count {
+func (s Store) segments() Count {
 	retention := s.RetentionMs.Value
 	if retention <= 0 {
 		return 3

@@ -130,9 +130,9 @@ func TestWhatTheApplicationSetIsNotDerived(t *testing.T) {
 }
 
 func TestOnlyABoundedProcessOfAKnownTopologyDerives(t *testing.T) {
-	shipped, unknown := derivable(), derivable()
-	shipped.Bounded, unknown.Subtopologies = false, nil
-	for name, w := range map[string]Workload{"as shipped": shipped, "no topology": unknown} {
+	unbounded, unknown := derivable(), derivable()
+	unbounded.Bounded, unknown.Subtopologies = false, nil
+	for name, w := range map[string]Workload{"default RocksDB": unbounded, "no topology": unknown} {
 		if got := derivedValues(PlanFor(w, onlyCap(1, 8, 8), DefaultPolicy(), 300*MiB)); len(got) > 0 {
 			t.Errorf("%s: %v is derived", name, got)
 		}

@@ -24,9 +24,9 @@ const (
 	iteratorReadahead = 256 * KiB
 )
 
-// storesAsShipped adds the bottom-up bound of unbounded RocksDB: each instance has its own block cache and memtables, and what it keeps
+// defaultStores adds the bottom-up bound of unbounded RocksDB: each instance has its own block cache and memtables, and what it keeps
 // outside of them. An application may share a cache by a setter of its own.
-func (b *builder) storesAsShipped() {
+func (b *builder) defaultStores() {
 	if b.stores.instances == 0 {
 		return
 	}
