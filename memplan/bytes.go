@@ -10,7 +10,7 @@ import (
 )
 
 // Bytes is an amount of memory. Its arithmetic saturates at [MaxBytes] and at the lowest int64, and never wraps: an absurd input
-// gives an absurdly large need, not a small one. The type also keeps bytes apart from counts and percentages.
+// gives an absurdly large requirement, not a small one. The type also separates bytes from counts ([Count]) and percentages.
 type Bytes int64
 
 // Binary units.
@@ -95,7 +95,7 @@ func (b Bytes) alignDown(step Bytes) Bytes {
 	return b - b%step
 }
 
-// String gives whole binary units where the amount is round ("512 MiB"), and otherwise the exact bytes ("498439168 B").
+// String returns whole binary units for a round amount ("512 MiB"), and otherwise the exact bytes ("498439168 B").
 func (b Bytes) String() string {
 	for _, u := range []struct {
 		size Bytes
@@ -108,7 +108,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + " B"
 }
 
-// saturated is the end of the range on the given side.
+// saturated returns the end of the range on the given side.
 func saturated(negative bool) Bytes {
 	if negative {
 		return minBytes
@@ -116,7 +116,7 @@ func saturated(negative bool) Bytes {
 	return MaxBytes
 }
 
-// magnitude is the absolute value of n, which for the lowest int64 fits only an unsigned one.
+// magnitude returns the absolute value of n. That of the lowest int64 fits only an unsigned number.
 func magnitude(n int64) uint64 {
 	if n < 0 {
 		return uint64(-(n + 1)) + 1

@@ -31,7 +31,7 @@ func TestCaseC32InMemoryStoresHaveNoBound(t *testing.T) {
 	w.Subtopologies[0].Stores[0].InMemory = true
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 2*GiB)
 	requireBytes(t, "of no known size", plan.line(RegionInMemoryStores).Bound, 0)
-	requireWarning(t, plan, "stores on the heap without a known size (1) count as nothing: give their size")
+	requireWarning(t, plan, "stores of unknown size on the heap (1) are not counted; set their size")
 	w.Subtopologies[0].Stores[0].Size = Known(30*MiB, Spec)
 	plan = PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 2*GiB)
 	requireBytes(t, "of a size that was given", plan.line(RegionInMemoryStores).Bound, 4*(30*MiB).Scale(230, 100))

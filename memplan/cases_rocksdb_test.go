@@ -34,7 +34,7 @@ func TestCaseC15JemallocThatIsNotLoaded(t *testing.T) {
 	requireBytes(t, "instances", plan.line(RegionStoreFixed).Bound, 52*226_000)
 	requireBytes(t, "record cache", plan.line(RegionRecordCache).Bound, 25_600)
 	requireBytes(t, "producer", plan.line(RegionProducer).Bound, 33_554_432)
-	requireWarning(t, plan, "jemalloc is asked for, but was not seen in the process")
+	requireWarning(t, plan, "jemalloc is configured but was not found in the process")
 	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(256*MiB, App), Known(64*MiB, App)
 	requireBytes(t, "with the setter's cache", rocksDB(PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 8*GiB)), 256*MiB+32*MiB)
 	w.Bounded, w.Clients.Producer.BufferMemory.From = true, Default
@@ -66,7 +66,7 @@ func TestCaseC29AManagerSmallerThanAMemtable(t *testing.T) {
 	w.RocksDB.WriteBuffer = Known(64*MiB, App)
 	load := onlyCap(4, 2, 2)
 	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "write_buffer_size of 64 MiB is more than a quarter of the write buffer manager of 64 MiB")
-	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "give the manager 256 MiB")
+	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "raise the manager to 256 MiB")
 	w.RocksDB.WriteBuffer = NewWorkload(w.Version).RocksDB.WriteBuffer // left to the plan
 	p := newProcess(&w, load, DefaultPolicy())
 	requireBytes(t, "write_buffer_size that needs no change", p.memtable(64*MiB), 0)
@@ -169,12 +169,12 @@ func TestCasesOfLeaks(t *testing.T) {
 		change         func(*Workload)
 		want           string
 	}{
-		"C79 filters and caches before 2.3":           {leaking: Version{2, 2, 0}, fixed: Version{2, 3, 0}, change: setter, want: "what a setter makes is never closed"},
+		"C79 filters and caches before 2.3":           {leaking: Version{2, 2, 0}, fixed: Version{2, 3, 0}, change: setter, want: "the objects of a setter are never closed"},
 		"C80 write batches of restores":               {leaking: Version{2, 2, 1}, fixed: Version{2, 3, 0}, want: "KAFKA-8637"},
 		"C83 reporters of replaced threads":           {leaking: Version{4, 2, 0}, fixed: Version{4, 2, 1}, want: "KAFKA-20398"},
 		"C84 default options of closed stores":        {leaking: Version{2, 6, 0}, fixed: Version{2, 7, 0}, want: "apache/kafka #9498"},
 		"C85 metrics of closed tasks":                 {leaking: Version{2, 1, 0}, fixed: Version{2, 2, 0}, want: "KAFKA-7660"},
-		"C86 a setter that leaks what it replaces":    {leaking: Version{3, 6, 0}, change: setter, want: "see that it closes the cache that it replaces"},
+		"C86 a setter that leaks what it replaces":    {leaking: Version{3, 6, 0}, change: setter, want: "make sure that it closes the cache that it replaces"},
 		"C77 was found before a release":              {leaking: Version{3, 4, 0}},
 		"C78 was reverted before a release":           {leaking: Version{3, 7, 0}},
 		"a join of 4.1.0 leaks, one of 4.1.1 may not": {leaking: Version{4, 1, 0}, fixed: Version{4, 2, 1}, want: "KAFKA-19748"},

@@ -292,7 +292,7 @@ func TestCaseC57QueueInRecords(t *testing.T) {
 	plan := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "queue", plan.line(RegionRecordQueues).Bound, 50_000*12_200)
 	requireVerdict(t, plan, HeapTooSmall)
-	requireWarning(t, plan, "may not have enough heap")
+	requireWarning(t, plan, "the heap may be too small: producers, consumers and record queues exceed it by 317 MiB per thread")
 }
 
 func TestCaseC58DirectMemory(t *testing.T) {
@@ -300,7 +300,7 @@ func TestCaseC58DirectMemory(t *testing.T) {
 	w.Subtopologies = []Subtopology{{ID: "0", Tasks: 200, InputPartitions: 1}}
 	plan := PlanFor(w, onlyCap(1, 20, 20), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "direct memory", plan.line(RegionDirectMemory).Bound, 10*MiB)
-	requireWarning(t, plan, "MaxDirectMemorySize is 10 MiB, but the fetches may need 20 MiB")
+	requireWarning(t, plan, "MaxDirectMemorySize is 10 MiB, but the fetches may take 20 MiB")
 	w.JVM.MaxDirect = Fact[Bytes]{}
 	plan = PlanFor(w, onlyCap(4, 200, 200), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "direct memory of 4 threads", plan.line(RegionDirectMemory).Bound, 200*MiB)
@@ -321,7 +321,7 @@ func TestCaseC75ALeakIsNotSizedFor(t *testing.T) {
 	load := onlyCap(1, 8, 8)
 	requireBytes(t, "need", RequiredLimit(leaking, load, DefaultPolicy()), RequiredLimit(fixed, load, DefaultPolicy()))
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "KAFKA-20616")
-	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit is sized for it")
+	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit covers it")
 	for _, warning := range PlanFor(fixed, load, DefaultPolicy(), GiB).Warnings {
 		if strings.Contains(warning, "upgrade") {
 			t.Errorf("4.3.1 has no leak: %s", warning)

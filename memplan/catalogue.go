@@ -3,7 +3,7 @@
 
 package memplan
 
-// kafkaConfig is a row of the catalogue: one config of Kafka Streams or of its clients that costs memory.
+// kafkaConfig is a row of the catalogue: one config of Kafka Streams or of its clients that affects memory.
 type kafkaConfig struct {
 	// name is the present name. oldName is an older name that stays valid.
 	name, oldName string
@@ -15,9 +15,8 @@ type kafkaConfig struct {
 	floor func(*client, role) int64
 }
 
-// catalogue has the Kafka configs that cost memory. Defaults, parsing, checks and the lowering by a plan follow from it. A plan lowers
-// configs in the order of the catalogue: those first whose bytes are worth least. Sources: StreamsConfig, ProducerConfig and
-// ConsumerConfig of 2.4 to 4.4.
+// catalogue has the Kafka configs that affect memory. Defaults, parsing, checks and lowering follow from it. A plan lowers configs in the
+// order of the catalogue: those first whose bytes are worth least. Sources: StreamsConfig, ProducerConfig and ConsumerConfig of 2.4 to 4.4.
 var catalogue = []kafkaConfig{
 	{name: "fetch.max.bytes", floor: (*client).leastResponse,
 		value: size(50*MiB, 0, ofConsumers(func(c *Consumer) *Fact[Bytes] { return &c.FetchMaxBytes }))},
@@ -144,8 +143,7 @@ func (c *kafkaConfig) nameIn(v Version) string {
 	return c.name
 }
 
-// validNames returns the names that a version accepts, the one that wins first. A version that is only assumed may be newer than it
-// seems.
+// validNames returns the names of the config in a version, the one that wins first. An assumed version may be too old.
 func (c *kafkaConfig) validNames(v Fact[Version]) []string {
 	var names []string
 	if v.From == Assumed || !before(effectiveVersion(v), c.since) {

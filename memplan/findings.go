@@ -5,7 +5,7 @@ package memplan
 
 // findings returns the warnings of a plan: the two of the top-down split first, then those of configs, version and lines.
 func (r *layout) findings(plan *Plan, lines notes) []string {
-	n := notes{}
+	var n notes
 	n.ofSplit(plan.Split)
 	n.ofConfigs(r, plan)
 	n.ofSetter(r.client)
@@ -16,15 +16,14 @@ func (r *layout) findings(plan *Plan, lines notes) []string {
 // ofSplit adds the warnings of the top-down split: Cache or State is negative.
 func (n *notes) ofSplit(s Split) {
 	if s.Cache < 0 {
-		n.warn("this instance may not have enough heap: producer, consumers and record queues take %s a thread more than there is, "+
-			"before any record cache", short(-s.Cache))
+		n.warn("the heap may be too small: producers, consumers and record queues exceed it by %s per thread, even without a record cache", short(-s.Cache))
 	}
 	if s.State < 0 {
-		n.warn("this instance may not have enough native memory: the JVM takes %s more than there is, before any state store", short(-s.State))
+		n.warn("native memory may be too small: the JVM exceeds it by %s, even without a state store", short(-s.State))
 	}
 }
 
-// ofConfigs adds warnings about configs that cannot work or cost more than they should.
+// ofConfigs adds warnings about configs that cannot work, or cost more than necessary.
 func (n *notes) ofConfigs(c *layout, plan *Plan) {
 	cfg, jvm := &c.w.Clients.Producer, &c.w.JVM
 	if cfg.BufferMemory.Value < cfg.BatchSize.Value {
@@ -36,26 +35,26 @@ func (n *notes) ofConfigs(c *layout, plan *Plan) {
 			largest.Value, cfg.BufferMemory.Value)
 	}
 	if c.w.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
-		n.warn("exactly_once has a producer for each active task: use exactly_once_v2, which has one for each stream thread")
+		n.warn("exactly_once has a producer for each active task: use exactly_once_v2, with one for each stream thread")
 	}
 	if jvm.HeapMode == HeapFixed && plan.Heap >= plan.Limit {
 		n.warn("the heap of %v is not below the limit of %v: the container is killed before the heap is full; lower -Xmx or raise the limit", plan.Heap, plan.Limit)
 	}
 }
 
-// ofSetter adds warnings about an application's own rocksdb.config.setter: what it does cannot be seen. One that makes a cache, or a filter,
-// must close what it replaces, or each opened store leaks it (confluentinc/ksql #10096); before 2.3 it had no way to (KAFKA-8324).
+// ofSetter adds warnings about an application's own rocksdb.config.setter. Its effect is not known. A setter that makes a cache or a filter
+// must close the replaced one, or each opened store leaks it (confluentinc/ksql #10096); before 2.3 it could not (KAFKA-8324).
 func (n *notes) ofSetter(c *client) {
 	cfg := &c.w.RocksDB
 	if cfg.Setter.Value == "" {
 		return
 	}
 	if before(c.version, Version{2, 3, 0}) {
-		n.warn("rocksdb.config.setter %s: before 2.3 what a setter makes is never closed, and leaks with each opened store; upgrade", cfg.Setter.Value)
+		n.warn("rocksdb.config.setter %s: before 2.3 the objects of a setter are never closed, and leak with each opened store; upgrade", cfg.Setter.Value)
 		return
 	}
 	if !c.w.Bounded && cfg.BlockCache.From == Default && cfg.WriteBuffer.From == Default {
-		n.warn("rocksdb.config.setter %s may change the caches and memtables that are counted here as Kafka Streams sets them: give their sizes, "+
-			"and see that it closes the cache that it replaces", cfg.Setter.Value)
+		n.warn("rocksdb.config.setter %s may change the caches and memtables, which count with the defaults of Kafka Streams: set their sizes, "+
+			"and make sure that it closes the cache that it replaces", cfg.Setter.Value)
 	}
 }

@@ -7,24 +7,24 @@ import "math"
 
 // The JVM's rule for the heap (Arguments::set_heap_size, alike in JDK 11 to 25).
 const (
-	// defaultMaxHeap is the built-in MaxHeapSize of a 64-bit JVM (96 MiB x 1.3, in words): a container whose MinRAMPercentage is less
-	// than this is small.
+	// defaultMaxHeap is the built-in MaxHeapSize of a 64-bit JVM (96 MiB x 1.3, in words). A container with less at its MinRAMPercentage is
+	// small.
 	defaultMaxHeap Bytes = 130_862_280
-	// heapAlignment is the least alignment of the heap: what one page of the card table covers.
+	// heapAlignment is the smallest alignment of the heap: the range of one page of the card table.
 	heapAlignment = 2 * MiB
 	// maxHeapAlignment is the largest region of G1.
 	maxHeapAlignment = 32 * MiB
-	// regionsPerHeap is the number of regions that G1 aims at.
+	// regionsPerHeap is the number of regions that G1 aims for.
 	regionsPerHeap = 2048
-	// liveNum / liveDen is the part of the heap that live data may fill for the collector to keep up: 0.7.
+	// liveNum / liveDen is the part of the heap that live data may fill so that the collector keeps up: 0.7.
 	liveNum, liveDen = 7, 10
 )
 
-// alignHeap rounds a heap up as the JVM does: to 2 MiB, or to G1's regions where they are larger.
+// alignHeap rounds a heap up as the JVM does: to 2 MiB, or to larger regions of G1.
 func alignHeap(heap Bytes) Bytes { return heap.alignUp(alignmentOf(heap)) }
 
-// alignmentOf is the alignment of a heap: 1/2048 of it, rounded up to a power of two of 2 to 32 MiB (HeapRegion::setup_heap_region_size;
-// read from OpenJDK 17 with heaps up to 9 GiB). Other collectors align to 2 MiB, of which it is a multiple.
+// alignmentOf returns the alignment of a heap: 1/2048 of it, rounded up to a power of two of 2 to 32 MiB
+// (HeapRegion::setup_heap_region_size; read from OpenJDK 17 with heaps up to 9 GiB). It is a multiple of the 2 MiB of other collectors.
 func alignmentOf(heap Bytes) Bytes {
 	step := heapAlignment
 	for step < maxHeapAlignment && step*regionsPerHeap < heap {
@@ -33,8 +33,8 @@ func alignmentOf(heap Bytes) Bytes {
 	return step
 }
 
-// HeapUnder is the heap that the JVM takes under a limit by its flags alone, after its rounding. In mode HeapPlanned it is what the JVM
-// would take without the plan.
+// HeapUnder returns the heap of the JVM under a limit by its flags alone, after its rounding. In mode HeapPlanned it is the heap of the JVM
+// without the plan.
 func (j *JVM) HeapUnder(limit Bytes) Bytes {
 	if j.HeapMode == HeapFixed {
 		return alignHeap(max(j.MaxHeap.Value, 0))
@@ -48,9 +48,8 @@ func (j *JVM) HeapUnder(limit Bytes) Bytes {
 	return alignHeap(max(heap, j.InitialHeap.Value, 0))
 }
 
-// heapRange bounds the heap under a limit in a way that only grows with the limit, which the JVM's rule does not: it jumps where a
-// container stops being small and from one alignment step to the next. The plan holds its heap lines against low and counts high
-// against the limit.
+// heapRange bounds the heap under a limit by bounds that only grow with the limit. The JVM's rule does not: it jumps where a container stops
+// being small, and from one alignment step to the next. The plan compares its heap lines with low, and counts high towards the limit.
 func (j *JVM) heapRange(limit Bytes) (low, high Bytes) {
 	if j.HeapMode == HeapFixed {
 		heap := alignHeap(max(j.MaxHeap.Value, 0))
@@ -66,7 +65,7 @@ func (j *JVM) heapRange(limit Bytes) (low, high Bytes) {
 	return low, high.Add(min(max(heapAlignment, 2*(high/regionsPerHeap)), maxHeapAlignment))
 }
 
-// heapIsGiven says whether the heap does not depend on the limit, so that no limit cures a heap that is too small.
+// heapIsGiven reports whether the heap is independent of the limit, so that no limit cures a heap that is too small.
 func (j *JVM) heapIsGiven() bool {
 	switch j.HeapMode {
 	case HeapFixed:
@@ -78,7 +77,7 @@ func (j *JVM) heapIsGiven() bool {
 	}
 }
 
-// heapFrom is where the size of the heap came from.
+// heapFrom returns the provenance of the size of the heap.
 func (j *JVM) heapFrom() Provenance {
 	switch j.HeapMode {
 	case HeapFixed:
@@ -93,7 +92,7 @@ func (j *JVM) heapFrom() Provenance {
 	}
 }
 
-// ram is the memory that the JVM's percentages count from.
+// ram returns the memory that the JVM's percentages refer to.
 func (j *JVM) ram(limit Bytes) Bytes {
 	if j.MaxRAM.Value > 0 {
 		return j.MaxRAM.Value
@@ -101,7 +100,7 @@ func (j *JVM) ram(limit Bytes) Bytes {
 	return max(limit, 0)
 }
 
-// percentOf is a percentage of an amount, cut to whole bytes as the JVM does. What is no percentage counts as 0 or 100.
+// percentOf returns a percentage of an amount, cut to whole bytes as by the JVM. Percentages out of range count as 0 or 100.
 func percentOf(amount Bytes, percent float64) Bytes {
 	if math.IsNaN(percent) || percent <= 0 {
 		return 0

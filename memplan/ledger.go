@@ -90,8 +90,8 @@ func newProcess(w *Workload, load Load, policy Policy) *process {
 	return p
 }
 
-// join adds the lines of another client, except those of pinned regions: a pin replaces the amount of the whole process. JVM, allocator,
-// state directory and shared cache are those of the planned client.
+// join adds the lines of another client, except those of pinned regions: a pin is the amount of the whole process. JVM, allocator, state
+// directory and shared cache are those of the planned client.
 func (p *process) join(b *builder, other *Client) {
 	w := other.Workload
 	w.JVM, w.Allocator = p.w.JVM, p.w.Allocator
@@ -130,7 +130,7 @@ type ledger struct {
 	// sums are the bounds of all lines by term of the split; heap is the sum of the heap lines.
 	sums [termCount]Bytes
 	heap Bytes
-	// leastHeap is the smallest heap that holds the heap lines with room for the collector, and that the application works with.
+	// leastHeap is the smallest heap that holds the heap lines with room for the collector, and not below JVM.LeastHeap.
 	leastHeap Bytes
 	// smallest is the smallest shared cache for the load.
 	smallest sharedCache

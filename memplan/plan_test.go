@@ -60,8 +60,8 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 func TestNegativeCacheAndStateWarn(t *testing.T) {
 	w := with(keyValueApp(4), flags(t, "-Xmx32m"))
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 200*MiB)
-	requireWarning(t, plan, "this instance may not have enough heap: producer, consumers and record queues take")
-	requireWarning(t, plan, "this instance may not have enough native memory: the JVM takes")
+	requireWarning(t, plan, "the heap may be too small: producers, consumers and record queues exceed it by 76.1 MiB per thread, even without a record cache")
+	requireWarning(t, plan, "native memory may be too small: the JVM exceeds it by 171.7 MiB, even without a state store")
 	if plan.Split.Cache >= 0 || plan.Split.State >= 0 {
 		t.Errorf("split %+v, want both negative", plan.Split)
 	}
@@ -76,7 +76,7 @@ func TestShortagesNameTheCure(t *testing.T) {
 		"a larger limit":    {limit: 512 * MiB, want: "the limit of 512 MiB is too small by"},
 		"which one":         {limit: 512 * MiB, want: " MiB holds the load"},
 		"a larger heap":     {flags: "-Xmx64m", limit: 2 * GiB, want: "the heap of 64 MiB is too small: its lines take"},
-		"a lower share":     {flags: "-XX:MaxRAMPercentage=95", limit: 2 * GiB, want: "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"},
+		"a lower share":     {flags: "-XX:MaxRAMPercentage=95", limit: 2 * GiB, want: "no limit holds the load, since the heap's percentage, headroom and page cache leave no room; lower MaxRAMPercentage"},
 		"heap and limit":    {flags: "-Xmx64m", limit: 128 * MiB, want: "; the limit of 128 MiB is too small"},
 		"a limit of 0":      {limit: 0, want: "the limit of 0 B is too small"},
 		"a negative limit ": {limit: -5, want: "the limit of 0 B is too small"},
@@ -202,15 +202,15 @@ func TestWarnings(t *testing.T) {
 		"buffer.memory below batch.size": {w: with(keyValueApp(1), func(w *Workload) { w.Clients.Producer.BufferMemory = Known(KiB, App) }), want: "buffer.memory of 1 KiB is less than batch.size of 16 KiB"},
 		"a record above buffer.memory":   {w: with(keyValueApp(1), func(w *Workload) { w.Records.Largest = Known(64*MiB, Spec) }), want: "RecordTooLargeException"},
 		"a producer for each task":       {w: with(keyValueApp(1), version(3, 4, 0), func(w *Workload) { w.Guarantee = Known(ExactlyOnceV1, App) }), want: "use exactly_once_v2"},
-		"in-memory stores of no size":    {w: with(keyValueApp(1), store(Store{InMemory: true})), want: "stores on the heap without a known size (1)"},
-		"suppress buffers of no size":    {w: with(keyValueApp(1), store(Store{Kind: Suppress})), want: "stores on the heap without a known size (1)"},
-		"stores of no known size":        {w: keyValueApp(1), want: "stores without a known size (1): their index"},
-		"a state directory in memory":    {w: with(keyValueApp(1), func(w *Workload) { w.StateDir.InMemory = true }), want: "the state directory is in memory, and stores without a known size (1)"},
+		"in-memory stores of no size":    {w: with(keyValueApp(1), store(Store{InMemory: true})), want: "stores of unknown size on the heap (1) are not counted"},
+		"suppress buffers of no size":    {w: with(keyValueApp(1), store(Store{Kind: Suppress})), want: "stores of unknown size on the heap (1) are not counted"},
+		"stores of no known size":        {w: keyValueApp(1), want: "stores of unknown size (1): their index"},
+		"a state directory in memory":    {w: with(keyValueApp(1), func(w *Workload) { w.StateDir.InMemory = true }), want: "the state directory is in memory, and its stores of unknown size (1) are not counted"},
 		"glibc's arenas":                 {w: keyValueApp(1), want: "up to 124.7 MiB more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc"},
 		"jemalloc, perhaps": {
-			w: with(keyValueApp(1), func(w *Workload) { w.Allocator = Known(Jemalloc, Assumed) }), want: "jemalloc is asked for, but was not seen in the process",
+			w: with(keyValueApp(1), func(w *Workload) { w.Allocator = Known(Jemalloc, Assumed) }), want: "jemalloc is configured but was not found in the process",
 		},
-		"glibc's arenas, surely": {w: with(keyValueApp(1), malloc(Glibc)), want: "that saves up to 124.7 MiB"},
+		"glibc's arenas, surely": {w: with(keyValueApp(1), malloc(Glibc)), want: "load jemalloc to save up to 124.7 MiB"},
 		"uncommitted writes have no end": {w: with(keyValueApp(1), version(4, 4, 0), func(w *Workload) {
 			w.Clients.TransactionalStores, w.Clients.Uncommitted = Known(true, App), Known(Bytes(-1), App)
 		}), want: "statestore.uncommitted.max.bytes is -1"},

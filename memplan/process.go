@@ -3,30 +3,30 @@
 
 package memplan
 
-// Regions of a JVM that runs Kafka Streams. The upper ends are bounds, the lower ends expected peaks.
+// The regions of a JVM with Kafka Streams. The upper ends are bounds, the lower ends expected peaks.
 const (
-	// assumedMetaspace and assumedCodeCache are a loaded application (60 to 120 and 40 to 100 MiB in field reports). The expected peaks are
-	// those of an application of Kafka Streams 4.4.0 and nothing else (docs/calibration.md; OpenJDK 17): 31 to 34 MiB of metaspace, 18 to 22
-	// of code. Symbols and the archive of shared classes count as metaspace.
+	// assumedMetaspace and assumedCodeCache are those of a large application (60 to 120 and 40 to 100 MiB in field reports). The expected
+	// peaks are those of an application of Kafka Streams 4.4.0 and nothing else (docs/calibration.md; OpenJDK 17): 31 to 34 MiB of
+	// metaspace, 18 to 22 of code. Symbols and the archive of shared classes count as metaspace.
 	assumedMetaspace, expectedMetaspace = 120 * MiB, 48 * MiB
 	assumedCodeCache, expectedCodeCache = 100 * MiB, 24 * MiB
-	// sharedClasses are symbols and the touched part of the archive of shared classes: 7 and 10 MiB (OpenJDK 17, NMT and smaps). The JVM's
-	// pool of metaspace, which is what can be measured from inside, does not have them.
+	// sharedClasses are symbols and the resident part of the archive of shared classes: 7 and 10 MiB (OpenJDK 17, NMT and smaps). The JVM's
+	// metaspace pool, which can be measured from inside, does not include them.
 	sharedClasses = 20 * MiB
 	// assumedCompiler is the peak of the JIT's arenas: measured 23.7 MB under a heavy compile load with 2 CPUs (OpenJDK 17, NMT), and 18 to
 	// 22 MB alive in most heap profiles of a restore (docs/calibration.md).
 	assumedCompiler, expectedCompiler = 32 * MiB, 20 * MiB
-	// residentStack is what a Java thread touches of its stack (measured 45 KiB idle; up to 250 KiB).
+	// residentStack is the resident part of the stack of a Java thread (measured 45 KiB idle; up to 250 KiB).
 	residentStack, expectedStack = 256 * KiB, 64 * KiB
 )
 
-// Threads of a Kafka Streams process.
+// The threads of a Kafka Streams process.
 const (
 	// threadsPerStreamThread are the stream thread, its state updater (3.8+) and the consumer's heartbeat or background thread. Each
 	// producer has a network thread besides.
 	threadsPerStreamThread = 3
 	// threadsPerProcess are admin, cleanup, metrics and global thread, 4 of RocksDB (measured), and the JVM's own (a JVM with 2 CPUs
-	// shows 16 to 20).
+	// has 16 to 20).
 	threadsPerProcess = 28
 	// threadsPerClient are admin, cleanup, metrics and global thread of each further KafkaStreams client.
 	threadsPerClient = 4
@@ -45,54 +45,55 @@ const (
 	filesPerInstance = 27
 )
 
-// process adds the regions of the process that do not depend on the limit.
+// regions adds the regions of the process that do not depend on the limit.
 func (p *process) regions(b *builder) {
 	jvm := &p.w.JVM
-	beside := Bytes(0)
+	shared := Bytes(0)
 	if jvm.Metaspace.From == Measured {
-		beside = sharedClasses
+		shared = sharedClasses
 	}
-	b.add(RegionMetaspace.line(jvm.Metaspace.Value.Add(beside), jvm.Metaspace.From, "class metadata, symbols, shared classes").
-		expecting(expectedOf(jvm.Metaspace, expectedMetaspace).Add(beside)))
+	b.add(RegionMetaspace.line(jvm.Metaspace.Value.Add(shared), jvm.Metaspace.From, "class metadata, symbols, shared classes").
+		expecting(expectedOf(jvm.Metaspace, expectedMetaspace).Add(shared)))
 	b.add(RegionCodeCache.line(jvm.CodeCache.Value, jvm.CodeCache.From, "compiled code").expecting(expectedOf(jvm.CodeCache, expectedCodeCache)))
-	b.add(RegionCompiler.line(assumedCompiler, Assumed, "compilers at work, most at start and restore").expecting(expectedCompiler))
+	b.add(RegionCompiler.line(assumedCompiler, Assumed, "JIT compilers, most during start and restore").expecting(expectedCompiler))
 	p.stacks(b)
 	p.kernelObjects(b)
 }
 
-// stacks adds the touched part of all thread stacks.
+// stacks adds the resident part of all thread stacks.
 func (p *process) stacks(b *builder) {
-	count := p.javaThreads()
 	unit, from := residentStack, Assumed
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
-		unit, from = stack.Value, stack.From
+		unit = stack.Value
+		from = stack.From
 	}
-	b.add(RegionThreadStacks.product(count, unit, from, "(3 x stream threads + producers + 28) x the touched part of a stack").
+	count := p.javaThreads()
+	b.add(RegionThreadStacks.product(count, unit, from, "(3 x stream threads + producers + 28) x the resident part of a stack").
 		expecting(expectedStack.Mul(count)))
 }
 
-// javaThreads is the number of threads of the process.
+// javaThreads returns the number of threads of the process.
 func (p *process) javaThreads() Count {
 	count := p.clientThreads().Add(threadsPerProcess)
-	for _, o := range p.others {
-		count = count.Add(o.clientThreads()).Add(threadsPerClient)
+	for _, other := range p.others {
+		count = count.Add(other.clientThreads()).Add(threadsPerClient)
 	}
 	return count
 }
 
-// clientThreads are the threads of a client for its stream threads.
+// clientThreads returns the threads of a client for its stream threads.
 func (c *client) clientThreads() Count {
 	producers, _ := c.producerCount()
 	return c.streamThreads().Mul(threadsPerStreamThread).Add(producers)
 }
 
-// kernelObjects adds what the kernel keeps for the threads and the files of the process.
+// kernelObjects adds the kernel memory of the threads and of the files of the process.
 func (p *process) kernelObjects(b *builder) {
 	bound := kernelThread.Mul(p.javaThreads()).Add((kernelFile * filesPerInstance).Mul(p.opened.instances))
 	b.add(RegionKernelObjects.line(bound, Assumed, "threads x 28 KiB, and 27 files an instance x 1.6 KiB"))
 }
 
-// expectedOf is the expected peak of a region: its measured use, or the lower end of what was assumed.
+// expectedOf returns the expected peak of a region: its measured size, or the lower end of the assumed range.
 func expectedOf(region Fact[Bytes], expected Bytes) Bytes {
 	if region.From == Measured {
 		return region.Value
@@ -100,20 +101,20 @@ func expectedOf(region Fact[Bytes], expected Bytes) Bytes {
 	return min(region.Value, expected)
 }
 
-// collectorOverhead is the native memory of a collector beside the heap, linear in the heap: measured with NMT on OpenJDK 17 at 1 and 4
-// GiB (G1 80.6 and 207 MB, Parallel 49 and 167, Serial 3.5 and 14; G1 at 256 MiB gave 49.5). ZGC was measured at one size only (67
-// MB), its slope and all of Shenandoah are assumed.
-func collectorOverhead(c Collector, heap Bytes) Bytes {
-	base, slope := collectorModel(c)
+// collectorOverhead returns the native memory of a collector beside the heap, linear in the heap: measured with NMT on OpenJDK 17 at 1 and
+// 4 GiB (G1 80.6 and 207 MB, Parallel 49 and 167, Serial 3.5 and 14; G1 at 256 MiB took 49.5). ZGC was measured at one size only (67
+// MB); its slope and all numbers of Shenandoah are assumed.
+func collectorOverhead(collector Collector, heap Bytes) Bytes {
+	base, slope := collectorModel(collector)
 	return base.Add(heap.Scale(slope, collectorDen))
 }
 
 // collectorDen is the denominator of the slopes of collectorModel.
 const collectorDen = 10_000
 
-// collectorModel is the fixed part and the slope, in collectorDen-ths of the heap, of a collector's native memory.
-func collectorModel(c Collector) (base Bytes, slope int64) {
-	switch c {
+// collectorModel returns the fixed part of a collector's native memory, and its slope in collectorDen-ths of the heap.
+func collectorModel(collector Collector) (base Bytes, slope int64) {
+	switch collector {
 	case Serial:
 		return 0, 35
 	case Parallel:
@@ -125,11 +126,11 @@ func collectorModel(c Collector) (base Bytes, slope int64) {
 	}
 }
 
-// serverClass is the memory from which the JVM takes itself for a server and chooses G1 (os::is_server_class_machine: 2 GiB less 256
-// MiB, and 2 CPUs).
+// serverClass is the memory from which on the JVM is server-class and chooses G1 (os::is_server_class_machine: 2 GiB less 256 MiB, and 2
+// CPUs).
 const serverClass = 1792 * MiB
 
-// collectorFor is the collector that the JVM will use under a limit.
+// collectorFor returns the collector that the JVM chooses under a limit.
 func (j *JVM) collectorFor(limit Bytes) Collector {
 	switch {
 	case j.Collector.Value != AutoCollector:

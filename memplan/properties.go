@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// NewWorkload is a workload with the documented defaults of a version, each with its provenance. It has no subtopologies. A version
-// that is not known (0.0.0) counts as the newest that the planner knows.
+// NewWorkload returns a workload with the documented defaults, each with its provenance. It has no subtopologies. An unknown version
+// (0.0.0) counts as the newest known version.
 func NewWorkload(version Fact[Version]) Workload {
 	w := Workload{
 		Version: version,
@@ -36,10 +36,9 @@ func NewWorkload(version Fact[Version]) Workload {
 	return w
 }
 
-// ApplyProperties puts the application's own properties onto the workload, with provenance App. Aliases and prefixes are decided as
-// Kafka Streams does; a property that the version does not know yet is ignored, as Kafka Streams ignores it. Bad values
-// give an error that names the property and what must be true; the rest is applied all the same.
-// Properties that cost no memory are ignored.
+// ApplyProperties sets the application's own properties, with provenance App. Names and prefixes win as in Kafka Streams. Properties of
+// newer versions, and those without an effect on memory, are ignored. The error names each property with a bad value and its valid values;
+// the other properties are set.
 func (w *Workload) ApplyProperties(properties map[string]string) error {
 	var errs []error
 	for i := range settings {
@@ -58,7 +57,7 @@ func (w *Workload) ApplyProperties(properties map[string]string) error {
 	return errors.Join(unique(errs)...)
 }
 
-// lookUp finds the property that is in force.
+// lookUp returns the effective property.
 func lookUp(properties map[string]string, prefixes, names []string) (name, value string, ok bool) {
 	for _, prefix := range prefixes {
 		for _, n := range names {
@@ -70,22 +69,22 @@ func lookUp(properties map[string]string, prefixes, names []string) (name, value
 	return "", "", false
 }
 
-// checkGuarantee refuses what the version no longer has.
+// checkGuarantee returns an error for a guarantee that the version no longer has.
 func (w *Workload) checkGuarantee(properties map[string]string) error {
 	value := strings.TrimSpace(properties["processing.guarantee"])
 	removed := strings.EqualFold(value, "exactly_once") || strings.EqualFold(value, "exactly_once_beta")
 	if removed && hasFeature(effectiveVersion(w.Version), eosV1Gone) && w.Version.Value != (Version{}) {
-		return fmt.Errorf("property processing.guarantee=%q: Kafka Streams %v does not have it; it must be exactly_once_v2 since 4.0", value, w.Version.Value)
+		return fmt.Errorf("property processing.guarantee=%q: Kafka Streams %v does not support it; it must be exactly_once_v2 since 4.0", value, w.Version.Value)
 	}
 	return nil
 }
 
-// unique removes errors of the same text: one property may go to several consumers.
+// unique removes duplicate errors: one property may set several consumers.
 func unique(errs []error) []error {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(errs, func(err error) bool {
-		double := seen[err.Error()]
+		duplicate := seen[err.Error()]
 		seen[err.Error()] = true
-		return double
+		return duplicate
 	})
 }

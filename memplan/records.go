@@ -3,8 +3,9 @@
 
 package memplan
 
-// Heap beside the serialized bytes of a record, in bytes. Measured with Kafka Streams 4.4.0 on OpenJDK 17 with compressed pointers, by
-// filling the real structures with 20,000 to 200,000 records and comparing the used heap after full collections (test/calibration/records):
+// Heap beside the serialized bytes of a record, in bytes. Measured with Kafka Streams 4.4.0 on OpenJDK 17 with compressed pointers: the
+// real structures were filled with 20,000 to 200,000 records, and the used heap was compared after full collections
+// (test/calibration/records):
 //
 //	key + value   queued   cached clean   cached dirty   in a store on the heap
 //	  8 +    16      196    304 (   69)    416 (   87)      120
@@ -12,25 +13,25 @@ package memplan
 //	 32 +  1000     1210   1316 ( 1077)   2445 ( 1095)     1128
 //	 32 + 10000    10203  10313 (10077)  20573 (10095)    10128
 //
-// In brackets is what the cache counts. So bytes describe a queue as well as a store, with a constant for each record; the bytes of the
-// record cache do not, for it counts neither its own objects nor, from 4.1 on, the source record that a dirty entry keeps.
+// The numbers in brackets are the bytes that the cache counts. So bytes describe a queue as well as a store, with a constant for each
+// record. They do not describe the record cache: it counts neither its own objects nor, from 4.1 on, the source record of a dirty entry.
 const (
 	// queuedOverhead is a ConsumerRecord in a record queue: 171 to 178 B without headers.
 	queuedOverhead Bytes = 200
-	// cachedHeader is what the record cache itself counts beside key and value (NamedCache.LRUNode, ProcessorRecordContext).
+	// cachedHeader is counted by the record cache itself beside key and value (NamedCache.LRUNode, ProcessorRecordContext).
 	cachedHeader Bytes = 64
-	// cachedUncounted is what it does not count, beside the source record: 216 to 265 B an entry in versions before 4.1.
+	// cachedUncounted is not counted by it, beside the source record: 216 to 265 B an entry in versions before 4.1.
 	cachedUncounted Bytes = 265
-	// cachedSource is what an entry from 4.1 on takes beyond that, beside the bytes of its source record and a 64th of them: 305 to 350 B
+	// cachedSource is the memory of an entry from 4.1 on beyond that, beside the bytes of its source record and a 64th of them: 305 to 350 B
 	// in all for records of up to 4 KB.
 	cachedSource Bytes = 85
-	// uncommittedOverhead is a TreeMap entry of the transaction buffer, as of a store on the heap, with the object that says what to do.
+	// uncommittedOverhead is a TreeMap entry of the transaction buffer, as of a store on the heap, with the object of its operation.
 	uncommittedOverhead Bytes = 150
-	// inMemoryOverhead is an entry of an in-memory store: 96 to 100 B, and more for windows, whose keys are longer.
+	// inMemoryOverhead is an entry of an in-memory store: 96 to 100 B, and more for windows, which have longer keys.
 	inMemoryOverhead Bytes = 130
 )
 
-// records adds the heap that depends on records: queues, restore buffers, record cache, uncommitted writes and stores on the heap.
+// records adds the lines of records: queues, restore buffers, record cache, uncommitted writes and stores on the heap.
 func (b *builder) records() {
 	b.recordQueues()
 	b.restoreRecords()
@@ -39,53 +40,52 @@ func (b *builder) records() {
 	b.heapStores()
 }
 
-// recordQueues adds the queues of the input partitions. A partition is paused only after a poll has pushed it over
+// averageRecord returns the average size of a record, at least a least one.
+func (c *client) averageRecord(least Bytes) Bytes { return max(c.w.Records.Average.Value, least) }
+
+// recordQueues adds the queues of the input partitions. A partition is paused only after a poll has filled it beyond
 // buffered.records.per.partition, so it may hold max.poll.records more (StreamTask.addRecords). No byte bound exists (KIP-770 was
 // reverted); records count with their average size.
 func (b *builder) recordQueues() {
 	clients := &b.w.Clients
-	perRecord := max(b.w.Records.Average.Value, 0).Add(queuedOverhead)
+	perRecord := b.averageRecord(0).Add(queuedOverhead)
 	buffered := countOf(clients.BufferedRecordsPerPartition.Value)
 	polled := countOf(clients.Main.MaxPollRecords.Value)
-	partitions := worstActive(b.client, inputPartitions)
-	line := RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
+	partitions := b.partitions(mainRole)
+	b.add(RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
 		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, b.w.Records.Average.From),
-		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)")
-	line.Expected = perRecord.Mul(buffered).Mul(partitions)
-	b.add(line)
+		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)").
+		expecting(perRecord.Mul(buffered).Mul(partitions)))
 }
 
-// restoreRecords adds what one poll of each restore consumer leaves in StoreChangelogReader, on the heap and again in a WriteBatch.
+// restoreRecords adds the records of one poll of each restore consumer: on the heap in StoreChangelogReader, and again in a WriteBatch.
 func (b *builder) restoreRecords() {
-	if b.restoring() == 0 {
+	if b.partitions(restoreRole) == 0 {
 		return
 	}
-	average := max(b.w.Records.Average.Value, 0)
+	average := b.averageRecord(0)
 	polled := b.w.Clients.Restore.MaxPollRecords
 	count := b.streamThreads() * countOf(polled.Value)
 	from := weakest(polled.From, b.w.Records.Average.From)
-	b.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from,
-		"threads x max.poll.records x (average record + 200 B)"))
-	b.add(RegionRestoreBatches.product(count, average, from,
-		"threads x max.poll.records x average record"))
+	b.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from, "threads x max.poll.records x (average record + 200 B)"))
+	b.add(RegionRestoreBatches.product(count, average, from, "threads x max.poll.records x average record"))
 }
 
-// recordCache adds the record cache at what it really costs: it counts serialized bytes, the heap holds objects.
+// recordCache adds the record cache with its full cost: it counts serialized bytes, but the heap holds objects.
 func (b *builder) recordCache() {
 	cache := b.w.Clients.RecordCache
 	if cache.Value <= 0 || !b.caches() {
 		return
 	}
-	name := recordCacheConfig.nameIn(b.version)
-	why := name + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
+	why := " x (entry + 265 B) / entry: the cache counts less than the heap holds"
 	if b.has(cacheKeepsSource) {
-		why = name + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
+		why = " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
-	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.w.Records.Average.From), why))
+	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.w.Records.Average.From), recordCacheConfig.nameIn(b.version)+why))
 }
 
-// cacheOnHeap is the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which is taken to
-// be of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
+// cacheOnHeap returns the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which counts as
+// of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
 func (c *client) cacheOnHeap(cache Bytes) Bytes {
 	average := c.w.Records.Average
 	if average.From == Assumed || average.Value <= 0 {
@@ -99,20 +99,18 @@ func (c *client) cacheOnHeap(cache Bytes) Bytes {
 	return cache.Scale(int64(held), int64(accounted))
 }
 
-// caches says whether any store may use the record cache. Without a known topology it may.
+// caches reports whether any store may use the record cache. Without a known topology it may.
 func (c *client) caches() bool {
-	for _, s := range c.w.Subtopologies {
-		for i := range s.Stores {
-			if s.Stores[i].Caching {
-				return true
-			}
+	for i := range c.w.Subtopologies {
+		if cachedStores(&c.w.Subtopologies[i]) > 0 {
+			return true
 		}
 	}
 	return len(c.w.Subtopologies) == 0
 }
 
-// uncommitted adds the writes that transactional stores hold back (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside, both
-// counted by statestore.uncommitted.max.bytes, so half of it each.
+// uncommitted adds the uncommitted writes of transactional stores (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside. Both count
+// towards statestore.uncommitted.max.bytes, so half of it each.
 func (b *builder) uncommitted() {
 	clients := &b.w.Clients
 	if !clients.TransactionalStores.Value || !b.has(transactionalStores) {
@@ -120,24 +118,25 @@ func (b *builder) uncommitted() {
 	}
 	limit := clients.Uncommitted
 	if limit.Value < 0 {
-		b.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes have no bound; set it")
+		b.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes are unbounded; set it")
 		limit = Known(defaultUncommitted, Assumed)
 	}
 	half := limit.Value.Scale(1, 2)
-	average := max(b.w.Records.Average.Value, 1)
+	average := b.averageRecord(1)
 	expected := half
 	if b.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
 		polled := b.streamThreads() * countOf(clients.Main.MaxPollRecords.Value)
 		expected = min(half, average.Mul(polled))
 	}
-	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
+	onHeap := func(amount Bytes) Bytes { return amount.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
 	b.add(RegionUncommittedHeap.line(onHeap(half), limit.From, "half of statestore.uncommitted.max.bytes, with 150 B an entry").expecting(onHeap(expected)))
 	b.add(RegionUncommittedNative.line(half, limit.From, "half of statestore.uncommitted.max.bytes").expecting(expected))
 }
 
-// heapStores adds stores that live on the heap: in-memory stores and suppress buffers.
+// heapStores adds stores on the heap: in-memory stores and suppress buffers.
 func (b *builder) heapStores() {
 	unknown := 0
+	average := b.averageRecord(1)
 	b.add(b.heapStoreLine(RegionInMemoryStores, "tasks x the store's size, with 130 B an entry", func(s *Store) Bytes {
 		if !s.InMemory || s.Kind == Suppress {
 			return 0
@@ -146,7 +145,6 @@ func (b *builder) heapStores() {
 			unknown++
 			return 0
 		}
-		average := max(b.w.Records.Average.Value, 1)
 		return s.Size.Value.Scale(int64(average.Add(inMemoryOverhead)), int64(average))
 	}))
 	b.add(b.heapStoreLine(RegionSuppressBuffers, "tasks x maxBytes of the buffer, or its size", func(s *Store) Bytes {
@@ -159,11 +157,11 @@ func (b *builder) heapStores() {
 		return max(s.MaxSuppress.Value, s.Size.Value, 0)
 	}))
 	if unknown > 0 {
-		b.warn("stores on the heap without a known size (%d) count as nothing: give their size", unknown)
+		b.warn("stores of unknown size on the heap (%d) are not counted; set their size", unknown)
 	}
 }
 
-// heapStoreLine sums the cost of stores over tasks and global stores.
+// heapStoreLine returns the line of a cost of stores.
 func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Bytes) Line {
 	from := Measured
 	bound := c.worstStores(func(store *Store) Bytes {
@@ -176,9 +174,9 @@ func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Byte
 	return region.line(bound, from, why)
 }
 
-// application adds the application's own live objects.
+// application adds the application's own memory.
 func (b *builder) application() {
-	app := b.w.Application
-	b.add(RegionApplicationHeap.line(app.LiveSet.Value, app.LiveSet.From, "the application's own live set"))
-	b.add(RegionApplicationNative.line(app.Native.Value, app.Native.From, "the application's own native use, other agents"))
+	own := b.w.Application
+	b.add(RegionApplicationHeap.line(own.LiveSet.Value, own.LiveSet.From, "the application's own live set"))
+	b.add(RegionApplicationNative.line(own.Native.Value, own.Native.From, "the application's own native memory, other agents"))
 }

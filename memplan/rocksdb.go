@@ -3,24 +3,23 @@
 
 package memplan
 
-// What Kafka Streams sets for each RocksDB instance (RocksDBStore, the same from 2.4 to 4.5): 98 MiB with 3 write buffers.
+// The settings of Kafka Streams for each RocksDB instance (RocksDBStore, the same from 2.4 to 4.5): 98 MiB with 3 write buffers.
 const (
 	defaultBlockCache      = 50 * MiB
 	defaultWriteBuffer     = 16 * MiB
 	defaultMaxWriteBuffers = 3
 )
 
-// Memory of a RocksDB instance beside cache and memtables, in bytes.
+// The memory of an open RocksDB instance beside cache and memtables, in bytes (measured): with one column family, with two, and with the
+// offsets column family of 4.3 (KIP-1035).
 const (
-	// fixedPlain, fixedTimestamped and fixedOffsets are an open instance with one column family, with two, and with the offsets column
-	// family of 4.3 (KIP-1035) (measured).
 	fixedPlain       Bytes = 171_000
 	fixedTimestamped Bytes = 226_000
 	fixedOffsets     Bytes = 288_000
 )
 
-// manifest is what a RocksDB instance allocates for its MANIFEST beforehand (manifest_preallocation_size, 4 MiB): on a disk it is free,
-// in memory it is taken (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
+// manifest is the size that a RocksDB instance allocates for its MANIFEST in advance (manifest_preallocation_size, 4 MiB). It costs nothing
+// on a disk, but memory in a directory in memory (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
 const manifest = 4 * MiB
 
 // storeTotals are sums over all RocksDB instances that a pod may open.
@@ -29,14 +28,14 @@ type storeTotals struct {
 	fixed               Bytes
 }
 
-// stores adds the state stores: RocksDB as shipped, or the fixed part of the bounded cost (the layout chooses the rest), and what both
-// have.
+// rocksDB adds the lines of the state stores: those of default or of bounded RocksDB, and those of both. The layout adds the shared cache.
 func (b *builder) rocksDB() {
-	t := b.stores
-	fixed := RegionStoreFixed.line(t.fixed, b.w.Version.From,
+	totals := b.stores
+	fixed := RegionStoreFixed.line(totals.fixed, b.w.Version.From,
 		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
-	if unit := t.fixed.per(t.instances); unit.Mul(t.instances) == t.fixed {
-		fixed.Count, fixed.Unit = t.instances, unit
+	if unit := totals.fixed.per(totals.instances); unit.Mul(totals.instances) == totals.fixed {
+		fixed.Count = totals.instances
+		fixed.Unit = unit
 	}
 	b.add(fixed)
 	if b.w.Bounded {
@@ -48,7 +47,7 @@ func (b *builder) rocksDB() {
 	b.stateDirectory()
 }
 
-// plus adds the totals of another client.
+// plus returns the sum with the totals of another client.
 func (t storeTotals) plus(o storeTotals) storeTotals {
 	return storeTotals{
 		instances: t.instances.Add(o.instances),
@@ -57,18 +56,18 @@ func (t storeTotals) plus(o storeTotals) storeTotals {
 	}
 }
 
-// storeTotals sums what the tasks of the load and the global stores of the application open.
+// storeTotals returns the sums over the tasks of the load and the global stores.
 func (c *client) storeTotals() storeTotals {
-	t := storeTotals{
+	tasks := storeTotals{
 		instances: worstTotal(c, instances),
 		families:  worstTotal(c, dataFamilies),
 		fixed:     worstTotal(c, c.fixedCost),
 	}
 	global := Subtopology{Stores: c.w.GlobalStores}
-	return t.plus(storeTotals{instances: instances(&global), families: dataFamilies(&global), fixed: c.fixedCost(&global)})
+	return tasks.plus(storeTotals{instances: instances(&global), families: dataFamilies(&global), fixed: c.fixedCost(&global)})
 }
 
-// fixedCost is the fixed cost of the instances of a task.
+// fixedCost returns the fixed cost of the instances of a task.
 func (c *client) fixedCost(s *Subtopology) Bytes {
 	sum := Bytes(0)
 	for i := range s.Stores {
@@ -89,7 +88,8 @@ func (b *builder) stateDirectory() {
 	if !b.w.StateDir.InMemory {
 		return
 	}
-	from, unknown := Measured, 0
+	from := Measured
+	unknown := 0
 	bound := b.worstStores(func(s *Store) Bytes {
 		if s.Instances() == 0 {
 			return 0
@@ -103,6 +103,6 @@ func (b *builder) stateDirectory() {
 	bound = bound.Add(manifest.Mul(b.stores.instances))
 	b.add(RegionStateDirectory.line(bound, from, "tasks x the size of their stores, and 4 MiB for each instance"))
 	if unknown > 0 {
-		b.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
+		b.warn("the state directory is in memory, and its stores of unknown size (%d) are not counted; set their size, or put the directory on a disk", unknown)
 	}
 }

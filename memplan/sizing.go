@@ -10,22 +10,21 @@ type layout struct {
 	pageCache, pageTables Bytes
 	collector             Collector
 	collectorNative       Bytes
-	// heapLow and heapHigh are the range of the JVM's heap. The heap lines are held against low, and the limit against high.
+	// heapLow and heapHigh are the range of the JVM's heap. The heap lines are compared with low; high counts towards the limit.
 	heapLow, heapHigh Bytes
 	cache             sharedCache
-	// usable is the part of the heap that lines may fill, cacheLeft what remains of it for record caches. The heap deficit is what they lack.
+	// usable is the part of the heap that lines may fill, cacheLeft the rest of it for record caches. They lack the heap deficit.
 	usable, cacheLeft, heapDeficit Bytes
-	// native is the limit without headroom and heap, jvm the part of it that belongs to no store, state what remains for the stores. The
-	// deficit is what they lack.
+	// native is the limit without headroom and heap, jvm the part of it that belongs to no store, state the rest for the stores. They lack
+	// the deficit.
 	native, jvm, state, deficit Bytes
 }
 
 // at divides a limit with the collector that the JVM would choose.
 func (l *ledger) at(limit Bytes) layout { return l.divide(limit, l.w.JVM.collectorFor(limit)) }
 
-// divide divides a limit, top-down: see the package comment. Headroom and page cache come first, then the lines of the ledger with the
-// smallest cache, then the heap with its collector. The rest goes to the cache. Limits count in whole MiB, so that rounding never makes a
-// larger limit hold less.
+// divide divides a limit, top-down: headroom and page cache first, then the lines of the ledger with the smallest cache, then the heap with
+// its collector. The rest goes to the cache. Limits count in whole MiB, so that rounding never makes a larger limit hold less.
 func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	limit = max(limit, 0)
 	whole, policy := limit.alignDown(MiB), &l.process.policy
@@ -54,9 +53,9 @@ func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	return r
 }
 
-// heapFor returns the range of the heap under a limit. A planned heap is never below what its lines need, and never below LeastHeap;
-// where that is not set, not below what the JVM would take by itself either, unless the native side needs it. With LeastHeap the heap is
-// the same under every limit, so that a raised limit goes to the native side.
+// heapFor returns the range of the heap under a limit. A planned heap holds its lines, and is never below LeastHeap. Without LeastHeap it is
+// not below the JVM's own heap either, unless the native side requires that memory. With LeastHeap the heap is the same under every limit,
+// so that a raised limit goes to the native side.
 func (l *ledger) heapFor(whole, left Bytes, collector Collector) (low, high Bytes) {
 	jvm := &l.w.JVM
 	if jvm.HeapMode != HeapPlanned {
@@ -72,7 +71,7 @@ func (l *ledger) heapFor(whole, left Bytes, collector Collector) (low, high Byte
 	return heap, heap
 }
 
-// largestHeap returns the largest heap that fits what is left together with its collector.
+// largestHeap returns the largest heap that fits an amount together with its collector.
 func (l *ledger) largestHeap(left Bytes, collector Collector) Bytes {
 	if pin, ok := l.process.policy.Pins[RegionCollector]; ok {
 		return alignedWithin(left.Sub(pin))
@@ -104,24 +103,24 @@ func (r *layout) verdict() Verdict {
 	}
 }
 
-// lines returns the lines that depend on the limit, and their warnings.
+// entries returns the lines that depend on the limit, and their warnings.
 func (r *layout) entries() entries {
 	b := r.newBuilder(r.process.policy.Pins, 7)
-	b.add(RegionHeapReserve.line(r.heapHigh.Sub(r.heap), r.w.JVM.heapFrom(), "heap - its lines: what the collector works with"))
+	b.add(RegionHeapReserve.line(r.heapHigh.Sub(r.heap), r.w.JVM.heapFrom(), "heap - its lines: room for the collector"))
 	b.add(RegionCollector.line(r.collectorNative, Measured, "beside the heap, by collector and heap size"))
 	if r.w.Bounded {
 		b.sharedCache(r.cache)
 	}
 	b.add(RegionKernel.line(r.pageTables, Derived, "limit / 512"))
-	b.add(RegionPageCache.line(r.pageCache, Assumed, "a floor: with less the JVM stalls on re-reading its own code"))
+	b.add(RegionPageCache.line(r.pageCache, Assumed, "a floor: with less, the JVM stalls while it reads its own code again"))
 	return b.entries
 }
 
 // maxLimit is the largest limit of a search, in MiB.
 const maxLimit = int64(MaxBytes / MiB)
 
-// requiredLimit returns the smallest limit that holds the lines and is not below least; MaxBytes if none does. For one collector a larger
-// limit never holds less, so each range of one collector is searched by bisection.
+// requiredLimit returns the smallest limit, at least a least one, that holds the lines; MaxBytes if none does. With one collector a larger
+// limit never holds less, so the limits of each collector are searched by bisection.
 func (l *ledger) requiredLimit(least Bytes) Bytes {
 	low := max(int64(max(least, 0).alignUp(MiB)/MiB), 1)
 	auto := int64(serverClass / MiB)
@@ -137,7 +136,7 @@ func (l *ledger) requiredLimit(least Bytes) Bytes {
 	return MaxBytes
 }
 
-// bisect returns the smallest limit that holds among low to high MiB.
+// bisect returns the smallest limit of low to high MiB that holds the lines.
 func (l *ledger) bisect(low, high int64) (Bytes, bool) {
 	if !l.holds(high) {
 		return 0, false

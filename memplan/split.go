@@ -3,24 +3,24 @@
 
 package memplan
 
-// Split is the top-down split in its three lines, per thread for the heap and per process for native memory:
+// Split is the top-down split in its three lines, for one thread on the heap and for the process in native memory:
 //
 //	allocable(thread) = heap / threads - Producer - Consumer
 //	Cache             = allocable(thread) - Buffer
 //	State             = limit - headroom - heap - JVM
 //
-// Cache and State are what is left for the record caches and the stores. Where they are less than CacheRequired and StateRequired, this pod
-// may not have enough memory for its load.
+// Cache and State remain for the record caches and the stores. If they are less than CacheRequired and StateRequired, the pod may not have
+// enough memory for its load.
 type Split struct {
 	// Threads that share the heap.
 	Threads int
-	// Heap is the part of the heap that lines may fill, 0.7 of it, less Process: what belongs to no thread.
+	// Heap is the part of the heap that lines may fill, 0.7 of it, without Process: the lines that belong to no thread.
 	Heap, Process Bytes
 	// HeapPerThread is Heap divided by the threads. Producer, Consumer and Buffer are the shares of one thread.
 	HeapPerThread, Producer, Consumer, Allocable, Buffer, Cache Bytes
-	// Native is the limit less headroom and heap. JVM is all that is neither heap nor state.
+	// Native is the limit without headroom and heap. JVM is all memory that is neither heap nor state.
 	Native, JVM, State Bytes
-	// CacheRequired is what one thread's record cache may take, StateRequired what the stores may take.
+	// CacheRequired is the size of one thread's record cache, StateRequired that of the stores.
 	CacheRequired, StateRequired Bytes
 }
 

@@ -6,10 +6,10 @@ package memplan
 // minSegmentIntervalMs is the smallest segment interval that Kafka Streams chooses (Stores: max(retention/2, 60_000)).
 const minSegmentIntervalMs = 60_000
 
-// maxSegments is more live segments than any setting can mean to have.
+// maxSegments is a number of live segments beyond any sensible setting.
 const maxSegments = 1 << 20
 
-// Instances is the number of RocksDB instances that one task opens for the store.
+// Instances returns the number of RocksDB instances that one task opens for the store.
 func (s Store) Instances() Count {
 	if s.InMemory {
 		return 0
@@ -24,8 +24,8 @@ func (s Store) Instances() Count {
 	}
 }
 
-// Segments is the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
-// floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and where the retention is not known.
+// segments returns the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
+// floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and for an unknown retention.
 func (s Store) segments() Count {
 	retention := s.RetentionMs.Value
 	if retention <= 0 {
@@ -42,8 +42,8 @@ func (s Store) segments() Count {
 	return Count(min(segments+1, maxSegments))
 }
 
-// opened is the number of instances with the one more that a segmented store has for a moment: the new segment is opened before the
-// expired one is closed (AbstractSegments). It is empty by then, so that only its fixed cost counts.
+// opened returns the number of instances. A segmented store has one more for a moment: the new segment is opened before the expired one is
+// closed (AbstractSegments). The new one is empty then, so that only its fixed cost counts.
 func (s Store) opened() Count {
 	n := s.Instances()
 	if n > 0 && s.segmented() {
@@ -52,7 +52,7 @@ func (s Store) opened() Count {
 	return n
 }
 
-// segmented says whether each segment of the store is an instance of its own.
+// segmented reports whether each segment of the store is an instance.
 func (s Store) segmented() bool {
 	switch s.Kind {
 	case Window, Session, JoinWindow, TimeOrderedWindow:
@@ -62,8 +62,8 @@ func (s Store) segmented() bool {
 	}
 }
 
-// families is the number of data column families of one instance: timestamped stores, and so the windows of aggregations, open two, of
-// which the old format stays empty unless an upgrade is under way (RocksDBTimestampedStore).
+// families returns the number of data column families of one instance. Timestamped stores, and so the windows of aggregations, open two;
+// that of the old format stays empty unless an upgrade is in progress (RocksDBTimestampedStore).
 func (s Store) families() Count {
 	if s.Kind == TimestampedKeyValue || s.Kind == Window {
 		return 2
@@ -71,7 +71,7 @@ func (s Store) families() Count {
 	return 1
 }
 
-// instances is the number of RocksDB instances of a task.
+// instances returns the number of RocksDB instances of a task.
 func instances(s *Subtopology) Count {
 	n := Count(0)
 	for i := range s.Stores {
@@ -80,7 +80,7 @@ func instances(s *Subtopology) Count {
 	return n
 }
 
-// dataFamilies is the number of data column families of a task.
+// dataFamilies returns the number of data column families of a task.
 func dataFamilies(s *Subtopology) Count {
 	n := Count(0)
 	for i := range s.Stores {

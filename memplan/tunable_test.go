@@ -219,8 +219,8 @@ func TestDerivedValuesKeepFloorsAndDefaults(t *testing.T) {
 		p := newProcess(&w, load, policy)
 		plan := PlanFor(w, load, policy, g.anyLimit())
 		got := derivedValues(plan)
-		for i := range tunable {
-			k := &tunable[i]
+		for i := range tunableSettings {
+			k := &tunableSettings[i]
 			name, was, floor := k.planName(p.version), k.number.get(&w, k.role), k.floor(p.client, k.role)
 			value, ok := got[name]
 			if !ok {
