@@ -3,9 +3,9 @@
 
 package memplan
 
-// glibcNum / glibcDen is the memory of glibc without a limit on its arenas, over the memory that RocksDB accounts for: 25 GB for 11 GB of
-// caches, memtables and readers. jemalloc took 13 GB for them (facebook/rocksdb #5222).
-const glibcNum, glibcDen = 14, 11
+// glibcOverhead is the memory of glibc without a limit on its arenas beyond the memory that RocksDB accounts for, as a ratio: it took 25 GB
+// for 11 GB of caches, memtables and readers. jemalloc took 13 GB for them (facebook/rocksdb #5222).
+var glibcOverhead = ratio{14, 11}
 
 // fragmentation returns the line of the memory that glibc takes beyond the memory that RocksDB accounts for. It has an amount only where
 // glibc is known to have no limit on its arenas.
@@ -15,7 +15,7 @@ const glibcNum, glibcDen = 14, 11
 // With RocksDB's defaults the bound counts every cache and memtable of every instance full at once, which includes it too.
 func (b *builder) fragmentation(accounted Bytes) Line {
 	line := RegionAllocator.line(0, b.w.Allocator.From, "glibc without a limit on its arenas: 14/11 of the memory that RocksDB accounts for")
-	held := accounted.Scale(glibcNum, glibcDen)
+	held := accounted.times(glibcOverhead)
 	allocator := b.w.Allocator
 	switch {
 	case accounted <= 0:
@@ -26,7 +26,7 @@ func (b *builder) fragmentation(accounted Bytes) Line {
 	case allocator.Value == Glibc && allocator.From == Assumed:
 		b.warn("the arenas of glibc may be unlimited: RocksDB may take up to %s more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc", short(held))
 	case allocator.Value == Glibc:
-		line = line.bounded(held, line.Why).expecting(accounted.Scale(overheadNum, overheadDen))
+		line = line.bounded(held, line.Why).expecting(accounted.times(cacheOverhead))
 		b.warn("the arenas of glibc are unlimited: set MALLOC_ARENA_MAX=2 or load jemalloc to save up to %s", short(held))
 	}
 	return line

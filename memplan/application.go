@@ -157,7 +157,7 @@ func bootstrapApplication(a Application) ApplicationPlan {
 	return plan
 }
 
-// applicationPlanner holds what the steps of PlanApplication share.
+// applicationPlanner has the inputs and results that the steps of PlanApplication share.
 type applicationPlanner struct {
 	Application
 	// pods is the assignment, with a placeholder without tasks for each unavailable pod.
@@ -195,7 +195,8 @@ func (p *applicationPlanner) setNeighbours() {
 		load, _ := heaviestAfter(n.Workload, n.Assignment, DefaultPolicy(), min(p.Policy.PodFailures, len(n.Assignment.Pods)-1))
 		clients = append(clients, Client{ApplicationID: n.ApplicationID, Workload: n.Workload, Load: load})
 	}
-	p.Planned.Others, p.Target.Others = clients, clients
+	p.Planned.Others = clients
+	p.Target.Others = clients
 	running := make(map[PodKind]Workload, len(p.Running))
 	for kind, w := range p.Running {
 		w.Others = clients
@@ -210,7 +211,8 @@ func heaviestAfter(w Workload, a Assignment, policy Policy, failures int) (Load,
 	most := Bytes(-1)
 	for _, load := range LoadsAfter(w, a, failures) {
 		if required := RequiredLimit(w, load, policy); required > most {
-			heaviest, most = load, required
+			heaviest = load
+			most = required
 		}
 	}
 	return heaviest, most
@@ -226,7 +228,8 @@ func (p *applicationPlanner) loadsAfterFailures() {
 	last := -1
 	for i := range p.Assignment.Pods {
 		if required := RequiredLimit(p.Planned, p.observed[i], p.Policy); required > heaviest {
-			heaviest, last = required, i
+			heaviest = required
+			last = i
 		}
 	}
 	if last >= 0 {

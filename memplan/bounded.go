@@ -11,26 +11,32 @@ import "strconv"
 // pins of 60 MiB under a WBM of 38. Blocks are evicted for them, but malloc does not return that memory.
 //
 // The expected peak is 1.05 x cache + 44 MiB. With caches of 64 to 1024 MiB and 8 to 240 instances (docs/calibration.md), RocksDB and the
-// freed memory that malloc kept took the cache and 20 to 85 MiB more within minutes, whatever the size of the cache, and up to 100 MiB
+// freed memory that malloc kept took the cache and 20 to 85 MiB more within minutes, for any size of the cache, and up to 100 MiB
 // within hours. A heap profile (jemalloc, cache of 96 MiB) shows 104 MB alive: blocks, memtables, 7 MB of a compaction. The rest was freed
 // and kept, most of it after a restore. The bound has a constant part for it, since the factors do not cover it in a small cache.
-const (
-	overheadNum, overheadDen = 3, 10
-	overheadFixed            = 32 * MiB
-	expectedNum, expectedDen = 1, 20
-	expectedFixed            = 44 * MiB
-	// memtableNum / memtableDen is the share of the cache that memtables may take: Flink's split for a write ratio of one half,
+var (
+	cacheOverhead         = ratio{3, 10}
+	expectedCacheOverhead = ratio{1, 20}
+	flushOverhead         = ratio{1, 2}
+	// memtableShare is the share of the cache that memtables may take: Flink's split for a write ratio of one half,
 	// (2*T*w/3) / ((3-w)*T/3) = 2/5.
-	memtableNum, memtableDen = 2, 5
-	// costNum / costDen is the native cost of a cache with that share: 1.30 + 0.5 x 2/5.
-	costNum, costDen = 3, 2
+	memtableShare = ratio{2, 5}
+	// cacheCost is the native cost of a cache with that share: 1.30 + 0.5 x 2/5.
+	cacheCost = ratio{3, 2}
+)
+
+// The constants of bounded RocksDB.
+const (
+	fixedOverhead         = 32 * MiB
+	expectedFixedOverhead = 44 * MiB
 	// rounding exceeds the bytes that overhead and flushes, each rounded up, can add to the cost.
 	rounding Bytes = 4
 	// minCache gives each of the 64 shards of the LRUCache 512 KiB. With less, RocksDB makes fewer shards.
 	minCache = 32 * MiB
 	// minArena and maxArena are the range of the arena block. RocksDB's own cap is 1 MiB; below 16 KiB allocation costs more than it saves.
-	minArena, maxArena = 16 * KiB, 1 * MiB
-	arenasPerFamily    = 4
+	minArena        = 16 * KiB
+	maxArena        = 1 * MiB
+	arenasPerFamily = 4
 	// offsetsCharge is the charge of an instance's offsets column family to the WBM from 4.3 on: two arena blocks of 128 KiB.
 	offsetsCharge = 256 * KiB
 	// minShare is the smallest WBM for each instance from 4.3 on.
@@ -48,16 +54,16 @@ type sharedCache struct {
 
 // overhead returns the memory of the cache beyond its capacity.
 func (c sharedCache) overhead() Bytes {
-	return c.capacity.Scale(overheadNum, overheadDen).Add(overheadFixed)
+	return c.capacity.times(cacheOverhead).Add(fixedOverhead)
 }
 
 // expectedOverhead returns the expected peak of the overhead.
 func (c sharedCache) expectedOverhead() Bytes {
-	return c.capacity.Scale(expectedNum, expectedDen).Add(expectedFixed)
+	return c.capacity.times(expectedCacheOverhead).Add(expectedFixedOverhead)
 }
 
 // flushes returns the memory of memtables beyond the WBM during flush and restore.
-func (c sharedCache) flushes() Bytes { return c.memtables.Scale(1, 2) }
+func (c sharedCache) flushes() Bytes { return c.memtables.times(flushOverhead) }
 
 // smallestCache returns the floor of the shared cache for a load: memtables of a usable size, within their share of the cache. Sizes that
 // the application or the user set stay as they are.
@@ -67,7 +73,7 @@ func (p *process) smallestCache() sharedCache {
 	if p.has(offsetsFamily) {
 		memtables = max(memtables.Add(offsetsCharge.Mul(opened.instances)), minShare.Mul(opened.instances))
 	}
-	c := sharedCache{capacity: max(minCache, memtables.Scale(memtableDen, memtableNum)), from: Derived}
+	c := sharedCache{capacity: max(minCache, memtables.over(memtableShare)), from: Derived}
 	return c.withSet(&p.w.RocksDB)
 }
 
@@ -77,7 +83,7 @@ func (c sharedCache) withSet(cfg *RocksDB) sharedCache {
 		c.capacity = cfg.SharedCache.Value
 		c.from = cfg.SharedCache.From
 	}
-	c.memtables = c.capacity.Scale(memtableNum, memtableDen)
+	c.memtables = c.capacity.times(memtableShare)
 	if cfg.WriteBufferLimit.Value > 0 {
 		c.memtables = cfg.WriteBufferLimit.Value
 	}
@@ -90,7 +96,7 @@ func (p *process) expandedCache(smallest sharedCache, rest Bytes) sharedCache {
 		return smallest
 	}
 	c := smallest
-	c.capacity = c.capacity.Add(rest.Sub(rounding).Scale(costDen, costNum).alignDown(MiB))
+	c.capacity = c.capacity.Add(rest.Sub(rounding).over(cacheCost).alignDown(MiB))
 	if p.opened.instances > 0 {
 		useful := (defaultBlockCache + defaultMaxWriteBuffers*defaultWriteBuffer).Mul(p.opened.instances)
 		c.capacity = min(c.capacity, max(useful, smallest.capacity))
@@ -98,8 +104,8 @@ func (p *process) expandedCache(smallest sharedCache, rest Bytes) sharedCache {
 	return c.withSet(&p.w.RocksDB)
 }
 
-// cacheCost returns the native memory of a shared cache, with the pins that replace parts of it.
-func (p *process) cacheCost(c sharedCache) Bytes {
+// costOf returns the native memory of a shared cache, with the pins that replace parts of it.
+func (p *process) costOf(c sharedCache) Bytes {
 	if !p.w.Bounded {
 		return 0
 	}
@@ -129,7 +135,7 @@ func (b *builder) ownCaches() {
 			"instances x the cache of its own setter, which the agent leaves in place").labelled("the application's block caches")
 	}
 	b.add(line)
-	b.add(RegionRocksDBOverhead.line(line.Bound.Scale(overheadNum, overheadDen), Measured, "0.30 x cache").labelled("RocksDB beyond these caches"))
+	b.add(RegionRocksDBOverhead.line(line.Bound.times(cacheOverhead), Measured, "0.30 x cache").labelled("RocksDB beyond these caches"))
 	b.add(b.tableReaders())
 }
 
@@ -159,7 +165,7 @@ func (p *process) boundedConfigs(c sharedCache) []Config {
 
 // arenaBlock returns the arena block size for all tasks of the application, so that no rebalance makes it too large:
 // (WBM - 0.25 MiB x instances from 4.3 on) / (4 x data column families), in steps of 4 KiB; 0 without known stores. With RocksDB's own
-// 1 MiB, 100 stores charge 200 MiB whatever the WBM, and flush after 26 KB each (measured).
+// 1 MiB, 100 stores charge 200 MiB for any WBM, and flush after 26 KB each (measured).
 func (p *process) arenaBlock(memtables Bytes) Bytes {
 	opened := p.startingCold().stores
 	for _, other := range p.others {

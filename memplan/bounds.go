@@ -87,7 +87,8 @@ func (b *bounds) load(i int) Load {
 	load.Total = max(load.Total, min(total, b.g.total), load.Active)
 	foreign := b.g.tasks[len(b.g.tasks)-1]
 	for s := range load.Caps { // the tasks of one subtopology may all be on one process
-		bound, tasks := &load.Caps[s], b.g.tasks[s]+foreign
+		bound := &load.Caps[s]
+		tasks := b.g.tasks[s] + foreign
 		bound.Active = max(bound.Active, min(tasks, load.Active))
 		bound.Total = max(bound.Total, min(tasks, load.Total))
 	}

@@ -76,6 +76,15 @@ func (b Bytes) Scale(num, den int64) Bytes {
 	return Bytes(quo)
 }
 
+// ratio is a fraction.
+type ratio struct{ num, den int64 }
+
+// times returns b times a ratio, rounded up, saturating.
+func (b Bytes) times(r ratio) Bytes { return b.Scale(r.num, r.den) }
+
+// over returns b divided by a ratio, rounded up, saturating.
+func (b Bytes) over(r ratio) Bytes { return b.Scale(r.den, r.num) }
+
 // per returns the share of one of n, rounded down. An n below 1 counts as 1.
 func (b Bytes) per(n Count) Bytes { return b / Bytes(max(n, 1)) }
 

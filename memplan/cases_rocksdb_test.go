@@ -154,7 +154,7 @@ func TestCaseC73ASharedCacheIsNotTheTotal(t *testing.T) {
 	for _, region := range []Region{RegionRocksDBOverhead, RegionMemtables, RegionStoreFixed, RegionIterators} {
 		beyond += plan.line(region).Bound
 	}
-	requireBytes(t, "beyond the cache", beyond, (128*MiB).Scale(3, 10)+overheadFixed+32*MiB+20*226_000+8*MiB)
+	requireBytes(t, "beyond the cache", beyond, (128*MiB).Scale(3, 10)+fixedOverhead+32*MiB+20*226_000+8*MiB)
 	// Measured: 161 to 166 MiB resident with 20 stores on a cache of 128 MiB, 3 of them before.
 	if got := plan.line(RegionBlockCache).Bound + beyond; got < 166*MiB {
 		t.Errorf("RocksDB may take %v, 166 MiB were measured", got)

@@ -103,7 +103,7 @@ func TestCaseC4FitsToTheByteAndHasNoMargin(t *testing.T) {
 	requireBytes(t, "all", plan.Bound, 2*GiB)
 	requireVerdict(t, plan, Fits)
 	margins := PlanFor(w, load, DefaultPolicy(), 2*GiB)
-	requireBytes(t, "beyond the cache", margins.line(RegionRocksDBOverhead).Bound+margins.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+overheadFixed+125*MiB/2)
+	requireBytes(t, "beyond the cache", margins.line(RegionRocksDBOverhead).Bound+margins.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+fixedOverhead+125*MiB/2)
 }
 
 func TestCaseC5StoresTimesPartitions(t *testing.T) {

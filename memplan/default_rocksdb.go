@@ -55,7 +55,7 @@ func (p *process) compactions(b *builder) {
 func (b *builder) blockCaches() Line {
 	cfg := &b.w.RocksDB
 	if shared := cfg.SharedCache; shared.Value > 0 {
-		over := shared.Value.Scale(overheadNum, overheadDen)
+		over := shared.Value.times(cacheOverhead)
 		b.add(RegionRocksDBOverhead.line(over, Measured, "0.30 x cache"))
 		return RegionBlockCache.line(shared.Value, shared.From, "one cache for all stores, set by the application's own setter").labelled("shared block cache")
 	}
@@ -70,7 +70,7 @@ func (b *builder) blockCaches() Line {
 func (c *client) memtables() Line {
 	cfg := &c.w.RocksDB
 	if limit := cfg.WriteBufferLimit; cfg.SharedCache.Value > 0 && limit.Value > 0 {
-		half := limit.Value.Scale(1, 2)
+		half := limit.Value.times(flushOverhead)
 		return RegionMemtables.line(half, limit.From, "0.5 x write buffer manager, which is charged to the cache").labelled("memtables being flushed")
 	}
 	each := cfg.WriteBuffer.Value.Mul(countOf(cfg.MaxWriteBuffers.Value))

@@ -25,7 +25,8 @@ func (n *notes) ofSplit(s Split) {
 
 // ofConfigs adds warnings about configs that cannot work, or cost more than necessary.
 func (n *notes) ofConfigs(c *layout, plan *Plan) {
-	cfg, jvm := &c.w.Clients.Producer, &c.w.JVM
+	cfg := &c.w.Clients.Producer
+	jvm := &c.w.JVM
 	if cfg.BufferMemory.Value < cfg.BatchSize.Value {
 		n.warn("buffer.memory of %v is less than batch.size of %v: the producer throws IllegalArgumentException; raise buffer.memory",
 			cfg.BufferMemory.Value, cfg.BatchSize.Value)

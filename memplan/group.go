@@ -105,10 +105,12 @@ func (g *group) processOf(pod Pod, index map[string]int) groupProcess {
 	}
 	p.all = make([]taskKey, 0, pod.Current.Len()+pod.Target.Len())
 	add := func(tasks []Task) {
-		last, at := "", -1 // tasks usually come grouped by subtopology
+		var last string // tasks usually come grouped by subtopology
+		at := -1
 		for _, task := range tasks {
 			if at < 0 || task.Subtopology != last {
-				last, at = task.Subtopology, len(g.tasks)-1
+				last = task.Subtopology
+				at = len(g.tasks) - 1
 				if i, ok := index[task.Subtopology]; ok {
 					at = i
 				}

@@ -16,9 +16,15 @@ const (
 	maxHeapAlignment = 32 * MiB
 	// regionsPerHeap is the number of regions that G1 aims for.
 	regionsPerHeap = 2048
-	// liveNum / liveDen is the part of the heap that live data may fill so that the collector keeps up: 0.7.
-	liveNum, liveDen = 7, 10
 )
+
+// liveShare is the part of the heap that live data may fill so that the collector keeps up.
+var liveShare = ratio{7, 10}
+
+// usableHeap returns the part of a heap that its lines may fill.
+func usableHeap(heap Bytes) Bytes {
+	return heap.Sub(heap.times(ratio{liveShare.den - liveShare.num, liveShare.den}))
+}
 
 // alignHeap rounds a heap up as the JVM does: to 2 MiB, or to larger regions of G1.
 func alignHeap(heap Bytes) Bytes { return heap.alignUp(alignmentOf(heap)) }
@@ -56,12 +62,15 @@ func (j *JVM) heapRange(limit Bytes) (low, high Bytes) {
 		return heap, heap
 	}
 	ram := j.ram(limit)
-	small, large := percentOf(ram, j.MinRAMPercentage.Value), percentOf(ram, j.MaxRAMPercentage.Value)
-	low, high = min(small, defaultMaxHeap), max(large, min(small, defaultMaxHeap))
+	small := percentOf(ram, j.MinRAMPercentage.Value)
+	large := percentOf(ram, j.MaxRAMPercentage.Value)
+	low = min(small, defaultMaxHeap)
+	high = max(large, low)
 	if small >= defaultMaxHeap {
 		low = max(large, defaultMaxHeap)
 	}
-	low, high = max(low, j.InitialHeap.Value), max(high, j.InitialHeap.Value)
+	low = max(low, j.InitialHeap.Value)
+	high = max(high, j.InitialHeap.Value)
 	return low, high.Add(min(max(heapAlignment, 2*(high/regionsPerHeap)), maxHeapAlignment))
 }
 

@@ -94,8 +94,10 @@ func newProcess(w *Workload, load Load, policy Policy) *process {
 // directory and shared cache are those of the planned client.
 func (p *process) join(b *builder, other *Client) {
 	w := other.Workload
-	w.JVM, w.Allocator = p.w.JVM, p.w.Allocator
-	w.StateDir, w.Bounded = p.w.StateDir, p.w.Bounded
+	w.JVM = p.w.JVM
+	w.Allocator = p.w.Allocator
+	w.StateDir = p.w.StateDir
+	w.Bounded = p.w.Bounded
 	c := newClient(&w, other.Load)
 	all := c.newBuilder(nil, 40)
 	all.tunableLines()
@@ -151,7 +153,7 @@ func (p *process) ledger(w *Workload) *ledger {
 	for _, t := range heapTerms {
 		l.heap = l.heap.Add(l.sums[t])
 	}
-	l.leastHeap = alignHeap(max(l.heap.Scale(liveDen, liveNum), w.JVM.LeastHeap))
+	l.leastHeap = alignHeap(max(l.heap.over(liveShare), w.JVM.LeastHeap))
 	if w.Bounded {
 		l.smallest = p.smallestCache()
 	}

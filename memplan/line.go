@@ -54,8 +54,10 @@ func (l Line) expecting(expected Bytes) Line {
 
 // bounded returns the line with a bound that is no product.
 func (l Line) bounded(bound Bytes, why string) Line {
-	l.Count, l.Unit = 0, 0
-	l.Bound, l.Why = bound, why
+	l.Count = 0
+	l.Unit = 0
+	l.Bound = bound
+	l.Why = why
 	return l
 }
 

@@ -40,8 +40,8 @@ func observedLoads(w Workload, a Assignment) []Load {
 	return loads
 }
 
-// LoadsAfter bounds the load of each pod after a number of other pods failed, together or one soon after the other, whatever the assignor
-// does. The loads are in the order of the assignment. The bound depends on the protocol; it is never below the present load. It holds
+// LoadsAfter bounds the load of each pod after a number of other pods failed, together or one soon after the other, for any decision of the
+// assignor. The loads are in the order of the assignment. The bound depends on the protocol; it is never below the present load. It holds
 // until the group assigns its tasks again for another reason, as after a pod has joined.
 func LoadsAfter(w Workload, a Assignment, failures int) []Load {
 	return newGroup(&w, a).loadsAfter(a, failures)
@@ -66,7 +66,8 @@ func ColdStart(w Workload, threads int) Load {
 // heavier returns the bound that holds both loads.
 func heavier(a, b Load) Load {
 	a.Threads = max(a.Threads, b.Threads)
-	a.Active, a.Total = max(a.Active, b.Active), max(a.Total, b.Total)
+	a.Active = max(a.Active, b.Active)
+	a.Total = max(a.Total, b.Total)
 	for i := range a.Caps {
 		a.Caps[i].Active = max(a.Caps[i].Active, b.Caps[i].Active)
 		a.Caps[i].Total = max(a.Caps[i].Total, b.Caps[i].Total)

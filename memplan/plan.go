@@ -89,7 +89,8 @@ func (p Plan) Fits() bool { return p.Verdict == Fits }
 func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 	p := newProcess(&w, load, policy)
 	defaults := p.atDefaults()
-	chosen, floors := defaults, defaults
+	floors := defaults
+	chosen := defaults
 	if w.mayTune() {
 		floors = p.atFloors()
 		chosen = p.choose(limit, defaults, floors)
@@ -180,10 +181,10 @@ func expectedNative(lines []Line) Bytes {
 func (r *layout) deficits(plan *Plan) []Deficit {
 	var found []Deficit
 	if r.heapDeficit > 0 {
-		required := r.heap.Scale(liveDen, liveNum)
+		required := r.heap.over(liveShare)
 		found = append(found, Deficit{Pool: Heap, Missing: required.Sub(r.heapLow), Message: fmt.Sprintf(
 			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them%s",
-			plan.Heap, short(r.heap), liveNum*100/liveDen, required.alignUp(MiB), r.heapCure(required))})
+			plan.Heap, short(r.heap), liveShare.num*100/liveShare.den, required.alignUp(MiB), r.heapCure(required))})
 	}
 	if r.deficit > 0 {
 		cure := fmt.Sprintf("a limit of %v holds the load", plan.RequiredLimit)

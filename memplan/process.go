@@ -8,16 +8,20 @@ const (
 	// assumedMetaspace and assumedCodeCache are those of a large application (60 to 120 and 40 to 100 MiB in field reports). The expected
 	// peaks are those of an application of Kafka Streams 4.4.0 and nothing else (docs/calibration.md; OpenJDK 17): 31 to 34 MiB of
 	// metaspace, 18 to 22 of code. Symbols and the archive of shared classes count as metaspace.
-	assumedMetaspace, expectedMetaspace = 120 * MiB, 48 * MiB
-	assumedCodeCache, expectedCodeCache = 100 * MiB, 24 * MiB
+	assumedMetaspace  = 120 * MiB
+	expectedMetaspace = 48 * MiB
+	assumedCodeCache  = 100 * MiB
+	expectedCodeCache = 24 * MiB
 	// sharedClasses are symbols and the resident part of the archive of shared classes: 7 and 10 MiB (OpenJDK 17, NMT and smaps). The JVM's
 	// metaspace pool, which can be measured from inside, does not include them.
 	sharedClasses = 20 * MiB
 	// assumedCompiler is the peak of the JIT's arenas: measured 23.7 MB under a heavy compile load with 2 CPUs (OpenJDK 17, NMT), and 18 to
 	// 22 MB alive in most heap profiles of a restore (docs/calibration.md).
-	assumedCompiler, expectedCompiler = 32 * MiB, 20 * MiB
+	assumedCompiler  = 32 * MiB
+	expectedCompiler = 20 * MiB
 	// residentStack is the resident part of the stack of a Java thread (measured 45 KiB idle; up to 250 KiB).
-	residentStack, expectedStack = 256 * KiB, 64 * KiB
+	residentStack = 256 * KiB
+	expectedStack = 64 * KiB
 )
 
 // The threads of a Kafka Streams process.
@@ -62,7 +66,8 @@ func (p *process) regions(b *builder) {
 
 // stacks adds the resident part of all thread stacks.
 func (p *process) stacks(b *builder) {
-	unit, from := residentStack, Assumed
+	unit := residentStack
+	from := Assumed
 	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit = stack.Value
 		from = stack.From

@@ -126,6 +126,7 @@ func (r Region) line(bound Bytes, from Provenance, why string) Line {
 // product returns a line with a bound of count times unit.
 func (r Region) product(count Count, unit Bytes, from Provenance, why string) Line {
 	line := r.line(unit.Mul(count), from, why)
-	line.Count, line.Unit = count, unit
+	line.Count = count
+	line.Unit = unit
 	return line
 }

@@ -27,13 +27,14 @@ func (l *ledger) at(limit Bytes) layout { return l.divide(limit, l.w.JVM.collect
 // its collector. The rest goes to the cache. Limits count in whole MiB, so that rounding never makes a larger limit hold less.
 func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	limit = max(limit, 0)
-	whole, policy := limit.alignDown(MiB), &l.process.policy
+	whole := limit.alignDown(MiB)
+	policy := &l.process.policy
 	r := layout{ledger: l, limit: limit, collector: collector}
 	r.headroom = whole.Scale(int64(policy.HeadroomPercent), 100).Add(limit.Sub(whole))
 	r.pageCache = l.process.pinned(RegionPageCache, max(policy.PageCacheFloor, whole.Scale(int64(policy.PageCachePercent), 100)))
 	r.pageTables = l.process.pinned(RegionKernel, whole.Scale(1, pageTableRatio))
 	r.jvm = l.sums[termJVM].Add(r.pageCache).Add(r.pageTables)
-	stateRequired := l.sums[termState].Add(l.process.cacheCost(l.smallest))
+	stateRequired := l.sums[termState].Add(l.process.costOf(l.smallest))
 
 	r.heapLow, r.heapHigh = l.heapFor(whole, limit.Sub(r.headroom).Sub(r.jvm).Sub(stateRequired), collector)
 	r.collectorNative = l.process.pinned(RegionCollector, collectorOverhead(collector, r.heapHigh))
@@ -45,7 +46,7 @@ func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	r.deficit = stateRequired.Sub(r.state)
 
 	// heap: usable heap - Process - Producer - Consumer - Buffer = Cache
-	r.usable = r.heapLow.Sub(r.heapLow.Scale(liveDen-liveNum, liveDen))
+	r.usable = usableHeap(r.heapLow)
 	r.cacheLeft = r.usable.Sub(l.sums[termProcess]).Sub(l.sums[termProducer]).Sub(l.sums[termConsumer]).Sub(l.sums[termBuffer])
 	r.heapDeficit = l.sums[termCache].Sub(r.cacheLeft)
 

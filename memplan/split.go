@@ -31,7 +31,7 @@ func (r *layout) split() Split {
 	s := Split{
 		Threads: int(threads), Process: r.sums[termProcess],
 		Producer: perThread(termProducer), Consumer: perThread(termConsumer), Buffer: perThread(termBuffer), CacheRequired: perThread(termCache),
-		Native: r.native, JVM: r.jvm, State: r.state, StateRequired: r.sums[termState].Add(r.process.cacheCost(r.cache)),
+		Native: r.native, JVM: r.jvm, State: r.state, StateRequired: r.sums[termState].Add(r.process.costOf(r.cache)),
 	}
 	s.Heap = r.usable.Sub(s.Process)
 	s.HeapPerThread = s.Heap / Bytes(threads)

@@ -112,7 +112,8 @@ func (c *client) findLowerable() []lowerable {
 	var found []lowerable
 	for i := range tunableSettings {
 		s := &tunableSettings[i]
-		now, floor := s.number.get(c.w, s.role), s.floor(c, s.role)
+		now := s.number.get(c.w, s.role)
+		floor := s.floor(c, s.role)
 		if now.From == Default && now.Value > floor {
 			found = append(found, lowerable{setting: s, initial: now.Value, floor: floor})
 		}
@@ -171,7 +172,8 @@ func (p *process) fit(limit Bytes, floors *ledger) *ledger {
 		}
 		return r.fits()
 	}
-	tooFew, enough := 0, p.allSteps()
+	tooFew := 0
+	enough := p.allSteps()
 	for enough-tooFew > 1 {
 		middle := tooFew + (enough-tooFew)/2
 		if try(p.lowered(middle)) {
