@@ -192,7 +192,8 @@ func (p *applicationPlanner) setNeighbours() {
 		if len(n.Assignment.Pods) == 0 {
 			continue
 		}
-		load, _ := heaviestAfter(n.Workload, n.Assignment, DefaultPolicy(), min(p.Policy.PodFailures, len(n.Assignment.Pods)-1))
+		failures := min(p.Policy.PodFailures, len(n.Assignment.Pods)-1)
+		load, _ := heaviestOf(&n.Workload, DefaultPolicy(), LoadsAfter(n.Workload, n.Assignment, failures))
 		clients = append(clients, Client{ApplicationID: n.ApplicationID, Workload: n.Workload, Load: load})
 	}
 	p.Planned.Others = clients
@@ -205,48 +206,35 @@ func (p *applicationPlanner) setNeighbours() {
 	p.Running = running
 }
 
-// heaviestAfter returns the load that requires most, after so many failures.
-func heaviestAfter(w Workload, a Assignment, policy Policy, failures int) (Load, Bytes) {
-	var heaviest Load
-	most := Bytes(-1)
-	for _, load := range LoadsAfter(w, a, failures) {
-		if required := RequiredLimit(w, load, policy); required > most {
+// heaviestOf returns the load that requires the largest limit; false without a load.
+func heaviestOf(w *Workload, policy Policy, loads []Load) (heaviest Load, found bool) {
+	floors := floorsOf{w: w, policy: policy}
+	largest := Bytes(0)
+	for _, load := range loads {
+		if required := floors.of(load).requiredLimit(0); required > largest {
 			heaviest = load
-			most = required
+			largest = required
 		}
 	}
-	return heaviest, most
+	return heaviest, largest > 0
 }
 
 // loadsAfterFailures fills loads.
 func (p *applicationPlanner) loadsAfterFailures() {
 	for failures := p.Policy.PodFailures; failures >= 0; failures-- {
-		load, _ := heaviestAfter(p.Planned, p.pods, p.Policy, failures)
+		load, _ := heaviestOf(&p.Planned, p.Policy, LoadsAfter(p.Planned, p.pods, failures))
 		p.loads = append(p.loads, load)
 	}
-	heaviest := Bytes(0)
-	last := -1
-	for i := range p.Assignment.Pods {
-		if required := RequiredLimit(p.Planned, p.observed[i], p.Policy); required > heaviest {
-			heaviest = required
-			last = i
-		}
-	}
-	if last >= 0 {
-		p.loads = append(p.loads, p.observed[last])
+	if load, found := heaviestOf(&p.Planned, p.Policy, p.observed[:len(p.Assignment.Pods)]); found {
+		p.loads = append(p.loads, load)
 	}
 }
 
 // required returns the required limit of a new pod.
 func (p *applicationPlanner) required() Bytes {
-	first, _ := p.Range.clamp(RequiredLimit(p.Planned, p.loads[0], p.Policy))
-	return requiredAbove(p.Planned, p.loads[0], p.Policy, first)
-}
-
-// requiredAbove returns the required limit of a load in a pod with this limit. Just below 1792 MiB, where the JVM changes to a costlier
-// collector, a smaller limit may hold the load although this one does not; the result is then a larger limit.
-func requiredAbove(w Workload, load Load, policy Policy, limit Bytes) Bytes {
-	return PlanFor(w, load, policy, limit).RequiredLimit
+	floors := newProcess(&p.Planned, p.loads[0], p.Policy).atFloors()
+	limit, _ := p.Range.clamp(floors.requiredLimit(0))
+	return floors.requiredFor(limit)
 }
 
 // requiredNow returns the required limit of the heaviest load of this moment, as planned and with an active agent. Without a running pod
@@ -256,9 +244,11 @@ func (p *applicationPlanner) requiredNow() (planned, active Bytes) {
 		load := p.loads[p.Policy.PodFailures]
 		return RequiredLimit(p.Planned, load, p.Policy), RequiredLimit(p.Target, load, p.Policy)
 	}
+	forPlanned := floorsOf{w: &p.Planned, policy: p.Policy}
+	forActive := floorsOf{w: &p.Target, policy: p.Policy}
 	for i := range p.Assignment.Pods {
-		planned = max(planned, RequiredLimit(p.Planned, p.observed[i], p.Policy))
-		active = max(active, RequiredLimit(p.Target, p.observed[i], p.Policy))
+		planned = max(planned, forPlanned.of(p.observed[i]).requiredLimit(0))
+		active = max(active, forActive.of(p.observed[i]).requiredLimit(0))
 	}
 	return planned, active
 }
@@ -279,13 +269,19 @@ func (p *applicationPlanner) limit(required, requiredNow Bytes) (Bytes, CappedBy
 func (p *applicationPlanner) planPods(plans map[string]PodPlan) {
 	failures := max(0, p.Policy.PodFailures-p.Failures.Unavailable-p.Failures.Starting)
 	after := LoadsAfter(p.Planned, p.pods, failures)
+	floorsAfter := map[PodKind]*floorsOf{}
+	floorsNow := map[PodKind]*floorsOf{}
 	for i, pod := range p.Assignment.Pods {
 		running := p.Pods[pod.Name]
-		w := p.Running[running.Kind]
+		if floorsNow[running.Kind] == nil {
+			w := p.Running[running.Kind]
+			floorsAfter[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
+			floorsNow[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
+		}
 		plan := PodPlan{
 			Tasks:       pod.Current.Len(),
-			Required:    requiredAbove(w, after[i], p.Policy, running.Limit),
-			RequiredNow: requiredAbove(w, p.observed[i], p.Policy, running.Limit),
+			Required:    floorsAfter[running.Kind].of(after[i]).requiredFor(running.Limit),
+			RequiredNow: floorsNow[running.Kind].of(p.observed[i]).requiredFor(running.Limit),
 		}
 		plan.RaiseTo = p.raiseTo(running, plan)
 		plans[pod.Name] = plan

@@ -97,10 +97,7 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 	}
 	r := chosen.at(limit)
 	plan := r.plan()
-	plan.RequiredLimit = floors.requiredLimit(0)
-	if plan.Verdict == LimitTooSmall && plan.RequiredLimit <= limit {
-		plan.RequiredLimit = floors.requiredLimit(limit)
-	}
+	plan.RequiredLimit = floors.requiredFor(limit)
 	plan.RequiredLimitAtDefaults = plan.RequiredLimit
 	if w.mayTune() {
 		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, defaults.requiredLimit(0))

@@ -137,6 +137,16 @@ func (l *ledger) requiredLimit(least Bytes) Bytes {
 	return MaxBytes
 }
 
+// requiredFor returns the smallest limit that holds the lines of a pod with a limit. Just below 1792 MiB, where the JVM changes to a costlier
+// collector, a smaller limit may hold although this one does not; the result is then a larger limit.
+func (l *ledger) requiredFor(limit Bytes) Bytes {
+	required := l.requiredLimit(0)
+	if r := l.at(limit); r.verdict() == LimitTooSmall && required <= limit {
+		return l.requiredLimit(limit)
+	}
+	return required
+}
+
 // bisect returns the smallest limit of low to high MiB that holds the lines.
 func (l *ledger) bisect(low, high int64) (Bytes, bool) {
 	if !l.holds(high) {

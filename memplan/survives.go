@@ -15,22 +15,33 @@ func survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) 
 	}) - 1
 }
 
-// allFit reports whether each pod's limit holds its load. Neighbouring pods with the same load share a ledger.
+// allFit reports whether each pod's limit holds its load.
 func allFit(w *Workload, a Assignment, policy Policy, limits map[string]Bytes, loads []Load) bool {
-	var last *ledger
-	var lastLoad Load
+	floors := floorsOf{w: w, policy: policy}
 	for i, pod := range a.Pods {
 		limit, limited := limits[pod.Name]
 		if !limited {
 			continue
 		}
-		if last == nil || !loads[i].equal(lastLoad) {
-			last = newProcess(w, loads[i], policy).atFloors()
-			lastLoad = loads[i]
-		}
-		if r := last.at(limit); !r.fits() {
+		if r := floors.of(loads[i]).at(limit); !r.fits() {
 			return false
 		}
 	}
 	return true
+}
+
+// floorsOf returns ledgers of a workload with all settings at their floors. Equal loads in a row share a ledger.
+type floorsOf struct {
+	w      *Workload
+	policy Policy
+	load   Load
+	last   *ledger
+}
+
+func (f *floorsOf) of(load Load) *ledger {
+	if f.last == nil || !load.equal(f.load) {
+		f.load = load
+		f.last = newProcess(f.w, load, f.policy).atFloors()
+	}
+	return f.last
 }
