@@ -3,7 +3,7 @@
 
 package memplan
 
-import "fmt"
+import "slices"
 
 // PodKind is the way in which a pod runs the workload.
 type PodKind struct {
@@ -75,7 +75,20 @@ type Failures struct {
 	Starting int
 }
 
-// remaining is the number of failures to cover with so many pods, running and unavailable, so that Instances - Tolerated pods hold
+// maxUnavailable is the largest number of unavailable pods to plan for. A plan for fewer pods is on the safe side, since each of them then
+// has more tasks.
+const maxUnavailable = 1_000
+
+// within moves the numbers into their ranges, so that an absurd number of replicas takes neither memory nor time.
+func (f Failures) within(running int) Failures {
+	f.Unavailable = min(max(f.Unavailable, 0), maxUnavailable)
+	f.Instances = min(max(f.Instances, 0), running+maxUnavailable)
+	f.Tolerated = min(max(f.Tolerated, 0), f.Instances)
+	f.Starting = min(max(f.Starting, 0), running)
+	return f
+}
+
+// remaining returns the number of failures to cover with so many pods, running and unavailable, so that Instances - Tolerated pods hold
 // every task in the end.
 func (f Failures) remaining(pods int) int {
 	return max(0, pods-max(1, f.Instances-f.Tolerated))
@@ -170,15 +183,13 @@ type applicationPlanner struct {
 }
 
 func newApplicationPlanner(a Application) *applicationPlanner {
+	a.Failures = a.Failures.within(len(a.Assignment.Pods))
 	p := &applicationPlanner{Application: a, pods: a.Assignment}
 	placeholders := a.Failures.Unavailable
 	if len(a.Assignment.Pods) == 0 {
 		placeholders = max(1, a.Failures.Instances)
 	}
-	p.pods.Pods = append([]Pod(nil), a.Assignment.Pods...)
-	for i := range placeholders {
-		p.pods.Pods = append(p.pods.Pods, Pod{Name: fmt.Sprintf("(unavailable pod %d)", i)})
-	}
+	p.pods.Pods = slices.Concat(a.Assignment.Pods, slices.Repeat([]Pod{{Name: "(unavailable pod)"}}, placeholders))
 	p.Policy.PodFailures = a.Failures.remaining(len(p.pods.Pods))
 	p.setNeighbours()
 	p.observed = observedLoads(p.Planned, p.pods)
