@@ -3,31 +3,31 @@
 
 package memplan
 
-// glibcNum / glibcDen is what glibc without a limit on its arenas held beyond what RocksDB accounted for: 25 GB for 11 GB of caches,
-// memtables and readers, where jemalloc held 13 GB (facebook/rocksdb #5222).
-const glibcNum, glibcDen = 14, 11
+// glibcOverhead is the memory of glibc without a limit on its arenas beyond the memory that RocksDB accounts for, as a ratio: it took 25 GB
+// for 11 GB of caches, memtables and readers. jemalloc took 13 GB for them (facebook/rocksdb #5222).
+var glibcOverhead = ratio{14, 11}
 
-// fragmentation is the line of what glibc holds beyond what RocksDB accounts for, where it is known that nothing limits its arenas.
+// fragmentation returns the line of the memory that glibc takes beyond the memory that RocksDB accounts for. It has an amount only where
+// glibc is known to have no limit on its arenas.
 //
-// An allocator that is limited, and jemalloc, held 1.09 to 1.27 times the capacity of a full cache (measured, runs of a minute). A
-// bounded process has that in its rule. jemalloc counts the CPUs of the node: with 14 of them a process of 6.1 GB was 10.01 GB
-// (FLINK-39924). As shipped, the bound counts every cache and memtable of every instance full at once, and takes
-// it in.
-func (p *planner) fragmentation(accounted Bytes) Line {
-	line := Line{Region: RegionAllocator, Pool: Native, Name: "allocator", From: p.w.Allocator.From,
-		Why: "glibc's arenas without a limit: 14/11 of what RocksDB accounts for"}
-	held := accounted.Scale(glibcNum, glibcDen)
-	allocator := p.w.Allocator
+// A limited allocator and jemalloc took 1.09 to 1.27 times the capacity of a full cache (measured, runs of a minute). The rule of a
+// bounded process includes that. jemalloc counts the CPUs of the node: with 14 of them a process of 6.1 GB was 10.01 GB (FLINK-39924).
+// With RocksDB's defaults the bound counts every cache and memtable of every instance full at once, which includes it too.
+func (b *builder) fragmentation(accounted Bytes) Line {
+	line := RegionAllocator.line(0, b.w.Allocator.From, "glibc without a limit on its arenas: 14/11 of the memory that RocksDB accounts for")
+	held := accounted.times(glibcOverhead)
+	allocator := b.w.Allocator
 	switch {
 	case accounted <= 0:
 	case allocator.Value == Jemalloc && allocator.From == Assumed:
-		p.warn("jemalloc is asked for, but was not seen in the process: a library that is missing, or built for another processor, is ignored, and glibc "+
-			"may take up to %s more than RocksDB accounts for; see that it is loaded, with narenas in MALLOC_CONF: it counts the CPUs of the node", short(held))
+		b.warn("jemalloc is configured but was not found in the process: a library that is missing, or built for another processor, is ignored, and "+
+			"glibc may take up to %s more than RocksDB accounts for; make sure that it is loaded, and set narenas in MALLOC_CONF, since jemalloc "+
+			"counts the CPUs of the node", short(held))
 	case allocator.Value == Glibc && allocator.From == Assumed:
-		p.warn("glibc's arenas may not be limited: RocksDB may take up to %s more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc", short(held))
+		b.warn("the arenas of glibc may be unlimited: RocksDB may take up to %s more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc", short(held))
 	case allocator.Value == Glibc:
-		line.Bound, line.Expected = held, accounted.Scale(overheadNum, overheadDen)
-		p.warn("glibc's arenas are not limited: set MALLOC_ARENA_MAX=2 or load jemalloc, that saves up to %s", short(held))
+		line = line.bounded(held, line.Why).expecting(accounted.times(cacheOverhead))
+		b.warn("the arenas of glibc are unlimited: set MALLOC_ARENA_MAX=2 or load jemalloc to save up to %s", short(held))
 	}
 	return line
 }

@@ -3,7 +3,7 @@
 
 package memplan
 
-import "fmt"
+import "slices"
 
 // PodKind is the way in which a pod runs the workload.
 type PodKind struct {
@@ -75,7 +75,20 @@ type Failures struct {
 	Starting int
 }
 
-// remaining is the number of failures to cover with so many pods, running and unavailable, so that Instances - Tolerated pods hold
+// maxUnavailable is the largest number of unavailable pods to plan for. A plan for fewer pods is on the safe side, since each of them then
+// has more tasks.
+const maxUnavailable = 1_000
+
+// within moves the numbers into their ranges, so that an absurd number of replicas takes neither memory nor time.
+func (f Failures) within(running int) Failures {
+	f.Unavailable = min(max(f.Unavailable, 0), maxUnavailable)
+	f.Instances = min(max(f.Instances, 0), running+maxUnavailable)
+	f.Tolerated = min(max(f.Tolerated, 0), f.Instances)
+	f.Starting = min(max(f.Starting, 0), running)
+	return f
+}
+
+// remaining returns the number of failures to cover with so many pods, running and unavailable, so that Instances - Tolerated pods hold
 // every task in the end.
 func (f Failures) remaining(pods int) int {
 	return max(0, pods-max(1, f.Instances-f.Tolerated))
@@ -157,7 +170,7 @@ func bootstrapApplication(a Application) ApplicationPlan {
 	return plan
 }
 
-// applicationPlanner holds what the steps of PlanApplication share.
+// applicationPlanner has the inputs and results that the steps of PlanApplication share.
 type applicationPlanner struct {
 	Application
 	// pods is the assignment, with a placeholder without tasks for each unavailable pod.
@@ -170,18 +183,16 @@ type applicationPlanner struct {
 }
 
 func newApplicationPlanner(a Application) *applicationPlanner {
+	a.Failures = a.Failures.within(len(a.Assignment.Pods))
 	p := &applicationPlanner{Application: a, pods: a.Assignment}
 	placeholders := a.Failures.Unavailable
 	if len(a.Assignment.Pods) == 0 {
 		placeholders = max(1, a.Failures.Instances)
 	}
-	p.pods.Pods = append([]Pod(nil), a.Assignment.Pods...)
-	for i := range placeholders {
-		p.pods.Pods = append(p.pods.Pods, Pod{Name: fmt.Sprintf("(unavailable pod %d)", i)})
-	}
+	p.pods.Pods = slices.Concat(a.Assignment.Pods, slices.Repeat([]Pod{{Name: "(unavailable pod)"}}, placeholders))
 	p.Policy.PodFailures = a.Failures.remaining(len(p.pods.Pods))
 	p.setNeighbours()
-	p.observed = ObservedLoads(p.Planned, p.pods)
+	p.observed = observedLoads(p.Planned, p.pods)
 	return p
 }
 
@@ -192,10 +203,12 @@ func (p *applicationPlanner) setNeighbours() {
 		if len(n.Assignment.Pods) == 0 {
 			continue
 		}
-		load, _ := heaviestAfter(n.Workload, n.Assignment, DefaultPolicy(), min(p.Policy.PodFailures, len(n.Assignment.Pods)-1))
+		failures := min(p.Policy.PodFailures, len(n.Assignment.Pods)-1)
+		load, _ := heaviestOf(&n.Workload, DefaultPolicy(), LoadsAfter(n.Workload, n.Assignment, failures))
 		clients = append(clients, Client{ApplicationID: n.ApplicationID, Workload: n.Workload, Load: load})
 	}
-	p.Planned.Others, p.Target.Others = clients, clients
+	p.Planned.Others = clients
+	p.Target.Others = clients
 	running := make(map[PodKind]Workload, len(p.Running))
 	for kind, w := range p.Running {
 		w.Others = clients
@@ -204,46 +217,35 @@ func (p *applicationPlanner) setNeighbours() {
 	p.Running = running
 }
 
-// heaviestAfter returns the load that requires most, after so many failures.
-func heaviestAfter(w Workload, a Assignment, policy Policy, failures int) (Load, Bytes) {
-	var heaviest Load
-	most := Bytes(-1)
-	for _, load := range LoadsAfter(w, a, failures) {
-		if required := RequiredLimit(w, load, policy); required > most {
-			heaviest, most = load, required
+// heaviestOf returns the load that requires the largest limit; false without a load.
+func heaviestOf(w *Workload, policy Policy, loads []Load) (heaviest Load, found bool) {
+	floors := floorsOf{w: w, policy: policy}
+	largest := Bytes(0)
+	for _, load := range loads {
+		if required := floors.of(load).requiredLimit(0); required > largest {
+			heaviest = load
+			largest = required
 		}
 	}
-	return heaviest, most
+	return heaviest, largest > 0
 }
 
 // loadsAfterFailures fills loads.
 func (p *applicationPlanner) loadsAfterFailures() {
 	for failures := p.Policy.PodFailures; failures >= 0; failures-- {
-		load, _ := heaviestAfter(p.Planned, p.pods, p.Policy, failures)
+		load, _ := heaviestOf(&p.Planned, p.Policy, LoadsAfter(p.Planned, p.pods, failures))
 		p.loads = append(p.loads, load)
 	}
-	heaviest := Bytes(0)
-	last := -1
-	for i := range p.Assignment.Pods {
-		if required := RequiredLimit(p.Planned, p.observed[i], p.Policy); required > heaviest {
-			heaviest, last = required, i
-		}
-	}
-	if last >= 0 {
-		p.loads = append(p.loads, p.observed[last])
+	if load, found := heaviestOf(&p.Planned, p.Policy, p.observed[:len(p.Assignment.Pods)]); found {
+		p.loads = append(p.loads, load)
 	}
 }
 
 // required returns the required limit of a new pod.
 func (p *applicationPlanner) required() Bytes {
-	first, _ := p.Range.clamp(RequiredLimit(p.Planned, p.loads[0], p.Policy))
-	return requiredAbove(p.Planned, p.loads[0], p.Policy, first)
-}
-
-// requiredAbove returns the required limit of a load in a pod with this limit. Just below 1792 MiB, where the JVM changes to a costlier
-// collector, a smaller limit may hold the load although this one does not; the result is then a larger limit.
-func requiredAbove(w Workload, load Load, policy Policy, limit Bytes) Bytes {
-	return PlanFor(w, load, policy, limit).RequiredLimit
+	floors := newProcess(&p.Planned, p.loads[0], p.Policy).atFloors()
+	limit, _ := p.Range.clamp(floors.requiredLimit(0))
+	return floors.requiredFor(limit)
 }
 
 // requiredNow returns the required limit of the heaviest load of this moment, as planned and with an active agent. Without a running pod
@@ -253,9 +255,11 @@ func (p *applicationPlanner) requiredNow() (planned, active Bytes) {
 		load := p.loads[p.Policy.PodFailures]
 		return RequiredLimit(p.Planned, load, p.Policy), RequiredLimit(p.Target, load, p.Policy)
 	}
+	forPlanned := floorsOf{w: &p.Planned, policy: p.Policy}
+	forActive := floorsOf{w: &p.Target, policy: p.Policy}
 	for i := range p.Assignment.Pods {
-		planned = max(planned, RequiredLimit(p.Planned, p.observed[i], p.Policy))
-		active = max(active, RequiredLimit(p.Target, p.observed[i], p.Policy))
+		planned = max(planned, forPlanned.of(p.observed[i]).requiredLimit(0))
+		active = max(active, forActive.of(p.observed[i]).requiredLimit(0))
 	}
 	return planned, active
 }
@@ -276,13 +280,19 @@ func (p *applicationPlanner) limit(required, requiredNow Bytes) (Bytes, CappedBy
 func (p *applicationPlanner) planPods(plans map[string]PodPlan) {
 	failures := max(0, p.Policy.PodFailures-p.Failures.Unavailable-p.Failures.Starting)
 	after := LoadsAfter(p.Planned, p.pods, failures)
+	floorsAfter := map[PodKind]*floorsOf{}
+	floorsNow := map[PodKind]*floorsOf{}
 	for i, pod := range p.Assignment.Pods {
 		running := p.Pods[pod.Name]
-		w := p.Running[running.Kind]
+		if floorsNow[running.Kind] == nil {
+			w := p.Running[running.Kind]
+			floorsAfter[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
+			floorsNow[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
+		}
 		plan := PodPlan{
-			Tasks:       len(pod.Current.Active) + len(pod.Current.Standby) + len(pod.Current.WarmUp),
-			Required:    requiredAbove(w, after[i], p.Policy, running.Limit),
-			RequiredNow: requiredAbove(w, p.observed[i], p.Policy, running.Limit),
+			Tasks:       pod.Current.Len(),
+			Required:    floorsAfter[running.Kind].of(after[i]).requiredFor(running.Limit),
+			RequiredNow: floorsNow[running.Kind].of(p.observed[i]).requiredFor(running.Limit),
 		}
 		plan.RaiseTo = p.raiseTo(running, plan)
 		plans[pod.Name] = plan
@@ -351,7 +361,7 @@ func (p *applicationPlanner) tolerated(required Bytes) int {
 	}
 	tolerated := max(0, p.Failures.Instances-1)
 	for kind, of := range limits {
-		tolerated = min(tolerated, Survives(p.Running[kind], p.pods, p.Policy, of))
+		tolerated = min(tolerated, survives(p.Running[kind], p.pods, p.Policy, of))
 	}
 	return tolerated
 }

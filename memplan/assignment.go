@@ -14,20 +14,23 @@ type Tasks struct {
 	Active, Standby, WarmUp []Task
 }
 
-// Pod is a running pod of the application and what the group has given it.
+// Len returns the number of tasks of all roles.
+func (t Tasks) Len() int { return len(t.Active) + len(t.Standby) + len(t.WarmUp) }
+
+// Pod is a running pod of the application with its tasks.
 type Pod struct {
 	Name string
-	// Threads are its stream threads. 0 means not seen: the workload's number counts.
+	// Threads are its stream threads. 0: not known, and the number of the workload counts.
 	Threads int
-	// Current is what it runs, Target what the group wants it to run. During a hand-over both count in full.
+	// Current are the tasks that it runs, Target those that the group assigned to it. During a hand-over both count in full.
 	Current, Target Tasks
 }
 
-// Assignment is who runs what.
+// Assignment has the tasks of each pod.
 type Assignment struct {
-	// Pods that run now, matched to processes of the group. A pod without tasks is a pod to which the group gave none yet.
+	// Pods are the running pods, matched to processes of the group. A pod without tasks has none from the group yet.
 	Pods []Pod
-	// Unmatched are processes of the group that could not be matched to a pod: all of them, or only the heaviest, which then stands for
-	// the rest. Where there are any, every pod is planned for the heaviest process.
+	// Unmatched are processes of the group without a known pod: all of them, or only the heaviest, which stands for the rest. With any of
+	// them, every pod is planned for the heaviest process.
 	Unmatched []Pod
 }

@@ -157,7 +157,10 @@ func (h history) judge(t *testing.T, protocol Protocol, known int, now, later *m
 		before = s.Pods
 		bounds, given := LoadsAfter(w, a, losses), h.assignment(s, "")
 		for i, pod := range a.Pods {
-			if got := Observed(w, given, pod.Name); strings.Contains(s.Pods, pod.Name) && !within(got, bounds[i]) {
+			if !strings.Contains(s.Pods, pod.Name) {
+				continue
+			}
+			if got := observed(w, given, pod.Name); !within(got, bounds[i]) {
 				t.Errorf("history %s: step %d (%s): pod %s has %+v, the bound from step %d with %d losses is %+v",
 					h.Name, n, s.Event, pod.Name, got, known, losses, bounds[i])
 			}
@@ -188,7 +191,7 @@ func (m *margins) add(w Workload, bounds []Load, given Assignment) {
 		bound.Active, bound.Total = max(bound.Active, b.Active), max(bound.Total, b.Total)
 	}
 	for _, pod := range given.Pods {
-		load := Observed(w, given, pod.Name)
+		load := observed(w, given, pod.Name)
 		got.Active, got.Total = max(got.Active, load.Active), max(got.Total, load.Total)
 	}
 	m.active = append(m.active, float64(bound.Active)/float64(max(got.Active, 1)))
@@ -215,7 +218,7 @@ func TestAColdStartIsNeverBelowWhatAssignorsDecide(t *testing.T) {
 			for n, s := range h.Steps {
 				a := h.assignment(s, "")
 				for _, pod := range a.Pods {
-					if got, bound := Observed(w, a, pod.Name), ColdStart(w, pod.Threads); !within(got, bound) {
+					if got, bound := observed(w, a, pod.Name), ColdStart(w, pod.Threads); !within(got, bound) {
 						t.Errorf("%s, history %s, step %d: pod %s has %+v, a cold start has %+v", name, h.Name, n, pod.Name, got, bound)
 					}
 				}

@@ -43,9 +43,43 @@ func BenchmarkPlan10000Tasks(b *testing.B) { benchmarkPlans(b, 10_000, 100) }
 
 func BenchmarkPlan10Tasks(b *testing.B) { benchmarkPlans(b, 10, 1) }
 
+// BenchmarkTightPlan plans under a limit that holds the load with lowered configs only.
+func BenchmarkTightPlan(b *testing.B) {
+	w, load := derivable(), onlyCap(2, 8, 8)
+	limit := RequiredLimit(w, load, DefaultPolicy()) + 24*MiB
+	b.ReportAllocs()
+	for b.Loop() {
+		if !PlanFor(w, load, DefaultPolicy(), limit).Fits() {
+			b.Fatal("does not fit")
+		}
+	}
+}
+
+// BenchmarkApplication plans 100 pods of a bounded application with 10,000 tasks.
+func BenchmarkApplication(b *testing.B) {
+	w, a := bigApp(10_000, 100)
+	w.Bounded = true
+	kind := PodKind{Injected: true, Bounded: true}
+	application := Application{
+		Planned: w, Target: w, Running: map[PodKind]Workload{kind: w}, Assignment: a, Pods: map[string]RunningPod{},
+		Range: Range{Template: 8 * GiB, Adjustable: true, Max: MaxBytes, Cap: MaxBytes}, Policy: DefaultPolicy(),
+		Failures: Failures{Instances: 100, Tolerated: 1},
+	}
+	for _, pod := range a.Pods {
+		application.Pods[pod.Name] = RunningPod{Kind: kind, Limit: 8 * GiB}
+		application.PlanReaders = append(application.PlanReaders, 8*GiB)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !PlanApplication(application).Published.Fits() {
+			b.Fatal("does not fit")
+		}
+	}
+}
+
 func BenchmarkNeed(b *testing.B) {
 	w, a := bigApp(10_000, 100)
-	load := LoadAfter(w, a, "pod-0", 1)
+	load := LoadsAfter(w, a, 1)[0]
 	b.ReportAllocs()
 	for b.Loop() {
 		if RequiredLimit(w, load, DefaultPolicy()) == MaxBytes {
@@ -63,7 +97,7 @@ func BenchmarkSurvives(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if Survives(w, a, DefaultPolicy(), limits) < 0 {
+		if survives(w, a, DefaultPolicy(), limits) < 0 {
 			b.Fatal("does not even fit now")
 		}
 	}

@@ -6,6 +6,7 @@ package memplan
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // release is a workload of a version with nothing but defaults.
@@ -52,6 +53,16 @@ func evenly(w Workload, pods, threads int) Assignment {
 		}
 	}
 	return a
+}
+
+// loadAfter is the load of one pod after a number of other pods failed.
+func loadAfter(w Workload, a Assignment, pod string, failures int) Load {
+	return LoadsAfter(w, a, failures)[slices.IndexFunc(a.Pods, func(p Pod) bool { return p.Name == pod })]
+}
+
+// observed is the present load of one pod.
+func observed(w Workload, a Assignment, pod string) Load {
+	return observedLoads(w, a)[slices.IndexFunc(a.Pods, func(p Pod) bool { return p.Name == pod })]
 }
 
 // line is the line of a region; the zero line if the plan has none.

@@ -10,7 +10,7 @@ import (
 )
 
 // Bytes is an amount of memory. Its arithmetic saturates at [MaxBytes] and at the lowest int64, and never wraps: an absurd input
-// gives an absurdly large need, not a small one. The type also keeps bytes apart from counts and percentages.
+// gives an absurdly large requirement, not a small one. The type also separates bytes from counts ([Count]) and percentages.
 type Bytes int64
 
 // Binary units.
@@ -45,8 +45,8 @@ func (b Bytes) Sub(o Bytes) Bytes {
 }
 
 // Mul returns b times n, saturating.
-func (b Bytes) Mul(n int64) Bytes {
-	hi, lo := bits.Mul64(magnitude(int64(b)), magnitude(n))
+func (b Bytes) Mul(n Count) Bytes {
+	hi, lo := bits.Mul64(magnitude(int64(b)), magnitude(int64(n)))
 	negative := (b < 0) != (n < 0)
 	if hi != 0 || lo > math.MaxInt64 {
 		return saturated(negative)
@@ -76,6 +76,18 @@ func (b Bytes) Scale(num, den int64) Bytes {
 	return Bytes(quo)
 }
 
+// ratio is a fraction.
+type ratio struct{ num, den int64 }
+
+// times returns b times a ratio, rounded up, saturating.
+func (b Bytes) times(r ratio) Bytes { return b.Scale(r.num, r.den) }
+
+// over returns b divided by a ratio, rounded up, saturating.
+func (b Bytes) over(r ratio) Bytes { return b.Scale(r.den, r.num) }
+
+// per returns the share of one of n, rounded down. An n below 1 counts as 1.
+func (b Bytes) per(n Count) Bytes { return b / Bytes(max(n, 1)) }
+
 // alignUp rounds b up to a multiple of step, saturating.
 func (b Bytes) alignUp(step Bytes) Bytes {
 	if step <= 1 || b%step == 0 {
@@ -92,7 +104,7 @@ func (b Bytes) alignDown(step Bytes) Bytes {
 	return b - b%step
 }
 
-// String gives whole binary units where the amount is round ("512 MiB"), and otherwise the exact bytes ("498439168 B").
+// String returns whole binary units for a round amount ("512 MiB"), and otherwise the exact bytes ("498439168 B").
 func (b Bytes) String() string {
 	for _, u := range []struct {
 		size Bytes
@@ -105,7 +117,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + " B"
 }
 
-// saturated is the end of the range on the given side.
+// saturated returns the end of the range on the given side.
 func saturated(negative bool) Bytes {
 	if negative {
 		return minBytes
@@ -113,7 +125,7 @@ func saturated(negative bool) Bytes {
 	return MaxBytes
 }
 
-// magnitude is the absolute value of n, which for the lowest int64 fits only an unsigned one.
+// magnitude returns the absolute value of n. That of the lowest int64 fits only an unsigned number.
 func magnitude(n int64) uint64 {
 	if n < 0 {
 		return uint64(-(n + 1)) + 1

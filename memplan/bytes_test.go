@@ -65,8 +65,14 @@ func FuzzBytes(f *testing.F) {
 		if got, want := Bytes(a).Sub(Bytes(b)), saturate(new(big.Int).Sub(x, y)); got != want {
 			t.Errorf("%d - %d = %d, want %d", a, b, got, want)
 		}
-		if got, want := Bytes(a).Mul(b), saturate(new(big.Int).Mul(x, y)); got != want {
+		if got, want := Bytes(a).Mul(Count(b)), saturate(new(big.Int).Mul(x, y)); got != want {
 			t.Errorf("%d * %d = %d, want %d", a, b, got, want)
+		}
+		if got, want := Count(a).Add(Count(b)), saturate(new(big.Int).Add(x, y)); got != Count(want) {
+			t.Errorf("%d + %d = %d things, want %d", a, b, got, want)
+		}
+		if got, want := Count(a).Mul(Count(b)), saturate(new(big.Int).Mul(x, y)); got != Count(want) {
+			t.Errorf("%d * %d = %d things, want %d", a, b, got, want)
 		}
 		want := Bytes(0)
 		if a > 0 && b > 0 && c > 0 {
@@ -91,6 +97,29 @@ func TestAlign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if up, down := c.b.alignUp(c.step), c.b.alignDown(c.step); up != c.up || down != c.down {
 				t.Errorf("up %d, down %d; want %d, %d", up, down, c.up, c.down)
+			}
+		})
+	}
+}
+
+func TestDivision(t *testing.T) {
+	cases := map[string]struct {
+		amount, n     int64
+		per, divideUp int64
+	}{
+		"with a rest":      {amount: 7, n: 2, per: 3, divideUp: 4},
+		"without a rest":   {amount: 8, n: 2, per: 4, divideUp: 4},
+		"by nothing":       {amount: 7, n: 0, per: 7, divideUp: 7},
+		"the largest":      {amount: math.MaxInt64, n: 2, per: math.MaxInt64 / 2, divideUp: math.MaxInt64/2 + 1},
+		"the largest by 1": {amount: math.MaxInt64, n: 1, per: math.MaxInt64, divideUp: math.MaxInt64},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Bytes(c.amount).per(Count(c.n)); got != Bytes(c.per) {
+				t.Errorf("per = %d, want %d", got, c.per)
+			}
+			if got := Count(c.amount).dividedBy(Count(c.n)); got != Count(c.divideUp) {
+				t.Errorf("dividedBy = %d, want %d", got, c.divideUp)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestCaseC32InMemoryStoresHaveNoBound(t *testing.T) {
 	w.Subtopologies[0].Stores[0].InMemory = true
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 2*GiB)
 	requireBytes(t, "of no known size", plan.line(RegionInMemoryStores).Bound, 0)
-	requireWarning(t, plan, "stores on the heap without a known size (1) count as nothing: give their size")
+	requireWarning(t, plan, "stores of unknown size on the heap (1) are not counted; set their size")
 	w.Subtopologies[0].Stores[0].Size = Known(30*MiB, Spec)
 	plan = PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 2*GiB)
 	requireBytes(t, "of a size that was given", plan.line(RegionInMemoryStores).Bound, 4*(30*MiB).Scale(230, 100))
@@ -62,7 +62,7 @@ func TestCaseC45ScalingOutAddsAPodThatRestores(t *testing.T) {
 	a := evenly(w, 2, 1) // 6 tasks each; 4 of them are to move to the new pod
 	a.Pods = append(a.Pods, Pod{Name: "new", Threads: 1, Target: Tasks{Active: append(tasksOf(0, 2), tasksOf(6, 8)...)}})
 	pod := func(name string) Bytes {
-		return rocksDB(PlanFor(w, Observed(w, a, name), DefaultPolicy(), 4*GiB))
+		return rocksDB(PlanFor(w, observed(w, a, name), DefaultPolicy(), 4*GiB))
 	}
 	requireBytes(t, "the new pod", pod("new"), 4*98*MiB)
 	requireBytes(t, "an old pod, which is not smaller yet", pod("pod-0"), 6*98*MiB)
@@ -70,12 +70,12 @@ func TestCaseC45ScalingOutAddsAPodThatRestores(t *testing.T) {
 
 func TestCaseC50PlanForTheFewestPods(t *testing.T) {
 	w := plainStores(12, 1)
-	load := LoadAfter(w, evenly(w, 3, 1), "pod-0", 2) // from 3 replicas down to 1
+	load := loadAfter(w, evenly(w, 3, 1), "pod-0", 2) // from 3 replicas down to 1
 	if load.Active != 12 {
 		t.Errorf("%d active tasks on the last pod, want all 12", load.Active)
 	}
 	requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), 4*GiB)), 12*98*MiB)
-	requireBytes(t, "heap of a JVM that sees the node", NewJVM().HeapUnder(16*GiB), 4*GiB)
+	requireBytes(t, "heap of a JVM that sees the node", new(NewJVM()).HeapUnder(16*GiB), 4*GiB)
 }
 
 func TestCaseC53SplitBatches(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCasesOfDefaultHeaps(t *testing.T) {
 		128 * MiB: 67_108_864, 192 * MiB: 100_663_296, 256 * MiB: 132_120_576, 300 * MiB: 132_120_576, 384 * MiB: 132_120_576,
 		512 * MiB: 134_217_728, GiB: 256 * MiB, 2 * GiB: 512 * MiB, 4 * GiB: 1024 * MiB,
 	} {
-		requireBytes(t, "default heap under "+limit.String(), NewJVM().HeapUnder(limit), want)
+		requireBytes(t, "default heap under "+limit.String(), new(NewJVM()).HeapUnder(limit), want)
 	}
 	w := with(release(3, 9, 1), flags(t, "-XX:MaxRAMPercentage=75"))
 	requireBytes(t, "75 % of 256 MiB", w.JVM.HeapUnder(256*MiB), 192*MiB)

@@ -34,12 +34,12 @@ func TestCaseC15JemallocThatIsNotLoaded(t *testing.T) {
 	requireBytes(t, "instances", plan.line(RegionStoreFixed).Bound, 52*226_000)
 	requireBytes(t, "record cache", plan.line(RegionRecordCache).Bound, 25_600)
 	requireBytes(t, "producer", plan.line(RegionProducer).Bound, 33_554_432)
-	requireWarning(t, plan, "jemalloc is asked for, but was not seen in the process")
+	requireWarning(t, plan, "jemalloc is configured but was not found in the process")
 	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(256*MiB, App), Known(64*MiB, App)
 	requireBytes(t, "with the setter's cache", rocksDB(PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 8*GiB)), 256*MiB+32*MiB)
 	w.Bounded, w.Clients.Producer.BufferMemory.From = true, Default
-	p := newPlanner(&w, onlyCap(1, 4, 4), DefaultPolicy())
-	requireBytes(t, "floor of buffer.memory", Bytes(p.leastBuffer()), 20_971_760)
+	p := newProcess(&w, onlyCap(1, 4, 4), DefaultPolicy())
+	requireBytes(t, "floor of buffer.memory", Bytes(p.leastBuffer(noRole)), 20_971_760)
 }
 
 func TestCaseC25PerStoreAndPartition(t *testing.T) {
@@ -66,9 +66,9 @@ func TestCaseC29AManagerSmallerThanAMemtable(t *testing.T) {
 	w.RocksDB.WriteBuffer = Known(64*MiB, App)
 	load := onlyCap(4, 2, 2)
 	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "write_buffer_size of 64 MiB is more than a quarter of the write buffer manager of 64 MiB")
-	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "give the manager 256 MiB")
+	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "raise the manager to 256 MiB")
 	w.RocksDB.WriteBuffer = NewWorkload(w.Version).RocksDB.WriteBuffer // left to the plan
-	p := newPlanner(&w, load, DefaultPolicy())
+	p := newProcess(&w, load, DefaultPolicy())
 	requireBytes(t, "write_buffer_size that needs no change", p.memtable(64*MiB), 0)
 	requireBytes(t, "write_buffer_size for a manager of 32 MiB", p.memtable(32*MiB), 8*MiB)
 }
@@ -77,7 +77,7 @@ func TestCaseC31MorePodsDoNotHelpAtOnce(t *testing.T) {
 	w := plainStores(12, 1)
 	pod := func(pods, losses int) Bytes {
 		w.WarmUps = Known(2, Default)
-		return rocksDB(PlanFor(w, LoadAfter(w, evenly(w, pods, 1), "pod-0", losses), DefaultPolicy(), GiB))
+		return rocksDB(PlanFor(w, loadAfter(w, evenly(w, pods, 1), "pod-0", losses), DefaultPolicy(), GiB))
 	}
 	requireBytes(t, "all instances together", 12*98*MiB, rocksDB(PlanFor(w, onlyCap(1, 12, 12), DefaultPolicy(), GiB)))
 	if two, three := pod(2, 0), pod(3, 0); two < 6*98*MiB || three < 4*98*MiB || three > two {
@@ -108,12 +108,12 @@ func TestCaseC62GlibcAndJemalloc(t *testing.T) {
 	w := plainStores(1, 1)
 	w.RocksDB = RocksDB{BlockCache: Known(Bytes(8_500_000_000), App), WriteBuffer: Known(Bytes(1_500_000_000), App), MaxWriteBuffers: Known(1, App)}
 	w.Records.Average = Known(Bytes(100), Measured)
-	p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+	b := newClient(&w, onlyCap(1, 1, 1)).newBuilder(nil, 0)
 	const accounted = 11_000_000_000 // cache, memtable and 1 GB of index and filter
-	p.w.Allocator = Known(Glibc, Measured)
-	requireBytes(t, "glibc", accounted+p.fragmentation(accounted).Bound, 25_000_000_000)
-	p.w.Allocator = Known(Jemalloc, Measured)
-	requireBytes(t, "jemalloc, whose 13 GB the bound of full caches takes in", p.fragmentation(accounted).Bound, 0)
+	b.w.Allocator = Known(Glibc, Measured)
+	requireBytes(t, "glibc", accounted+b.fragmentation(accounted).Bound, 25_000_000_000)
+	b.w.Allocator = Known(Jemalloc, Measured)
+	requireBytes(t, "jemalloc, whose 13 GB the bound of full caches takes in", b.fragmentation(accounted).Bound, 0)
 	w.RocksDB = RocksDB{SharedCache: Known(Bytes(accounted), App), WriteBufferLimit: Known(Bytes(1_500_000_000), App)}
 	w.Allocator = Known(Jemalloc, Measured)
 	plan := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), 64*GiB)
@@ -154,7 +154,7 @@ func TestCaseC73ASharedCacheIsNotTheTotal(t *testing.T) {
 	for _, region := range []Region{RegionRocksDBOverhead, RegionMemtables, RegionStoreFixed, RegionIterators} {
 		beyond += plan.line(region).Bound
 	}
-	requireBytes(t, "beyond the cache", beyond, (128*MiB).Scale(3, 10)+overheadFixed+32*MiB+20*226_000+8*MiB)
+	requireBytes(t, "beyond the cache", beyond, (128*MiB).Scale(3, 10)+fixedOverhead+32*MiB+20*226_000+8*MiB)
 	// Measured: 161 to 166 MiB resident with 20 stores on a cache of 128 MiB, 3 of them before.
 	if got := plan.line(RegionBlockCache).Bound + beyond; got < 166*MiB {
 		t.Errorf("RocksDB may take %v, 166 MiB were measured", got)
@@ -169,12 +169,12 @@ func TestCasesOfLeaks(t *testing.T) {
 		change         func(*Workload)
 		want           string
 	}{
-		"C79 filters and caches before 2.3":           {leaking: Version{2, 2, 0}, fixed: Version{2, 3, 0}, change: setter, want: "what a setter makes is never closed"},
+		"C79 filters and caches before 2.3":           {leaking: Version{2, 2, 0}, fixed: Version{2, 3, 0}, change: setter, want: "the objects of a setter are never closed"},
 		"C80 write batches of restores":               {leaking: Version{2, 2, 1}, fixed: Version{2, 3, 0}, want: "KAFKA-8637"},
 		"C83 reporters of replaced threads":           {leaking: Version{4, 2, 0}, fixed: Version{4, 2, 1}, want: "KAFKA-20398"},
 		"C84 default options of closed stores":        {leaking: Version{2, 6, 0}, fixed: Version{2, 7, 0}, want: "apache/kafka #9498"},
 		"C85 metrics of closed tasks":                 {leaking: Version{2, 1, 0}, fixed: Version{2, 2, 0}, want: "KAFKA-7660"},
-		"C86 a setter that leaks what it replaces":    {leaking: Version{3, 6, 0}, change: setter, want: "see that it closes the cache that it replaces"},
+		"C86 a setter that leaks what it replaces":    {leaking: Version{3, 6, 0}, change: setter, want: "make sure that it closes the cache that it replaces"},
 		"C77 was found before a release":              {leaking: Version{3, 4, 0}},
 		"C78 was reverted before a release":           {leaking: Version{3, 7, 0}},
 		"a join of 4.1.0 leaks, one of 4.1.1 may not": {leaking: Version{4, 1, 0}, fixed: Version{4, 2, 1}, want: "KAFKA-19748"},

@@ -103,13 +103,13 @@ func TestCaseC4FitsToTheByteAndHasNoMargin(t *testing.T) {
 	requireBytes(t, "all", plan.Bound, 2*GiB)
 	requireVerdict(t, plan, Fits)
 	margins := PlanFor(w, load, DefaultPolicy(), 2*GiB)
-	requireBytes(t, "beyond the cache", margins.line(RegionRocksDBOverhead).Bound+margins.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+overheadFixed+125*MiB/2)
+	requireBytes(t, "beyond the cache", margins.line(RegionRocksDBOverhead).Bound+margins.line(RegionMemtables).Bound, (512*MiB).Scale(3, 10)+fixedOverhead+125*MiB/2)
 }
 
 func TestCaseC5StoresTimesPartitions(t *testing.T) {
 	w := plainStores(60, 2)
 	requireBytes(t, "30 tasks", rocksDB(PlanFor(w, onlyCap(1, 30, 30), DefaultPolicy(), GiB)), 5_880*MiB)
-	requireBytes(t, "after half of the pods is lost", rocksDB(PlanFor(w, LoadAfter(w, evenly(w, 2, 1), "pod-0", 1), DefaultPolicy(), GiB)), 11_760*MiB)
+	requireBytes(t, "after half of the pods is lost", rocksDB(PlanFor(w, loadAfter(w, evenly(w, 2, 1), "pod-0", 1), DefaultPolicy(), GiB)), 11_760*MiB)
 }
 
 func TestCaseC7PerPartitionBudget(t *testing.T) {
@@ -208,7 +208,7 @@ func TestCaseC23AStoreForEachPartition(t *testing.T) {
 	w := plainStores(48, 3)
 	for pods, want := range map[int]Bytes{1: 14_112 * MiB, 4: 3_528 * MiB, 3: 4_704 * MiB} {
 		w.WarmUps = Known(0, App)
-		load := LoadAfter(w, evenly(w, pods, 1), "pod-0", 0)
+		load := loadAfter(w, evenly(w, pods, 1), "pod-0", 0)
 		requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), GiB)), want)
 	}
 }
@@ -270,7 +270,7 @@ func TestCaseC39SmallStoresKeepTheirBound(t *testing.T) {
 
 func TestCaseC43WarmUps(t *testing.T) {
 	w := plainStores(12, 3)
-	load := LoadAfter(w, evenly(w, 3, 1), "pod-0", 0)
+	load := loadAfter(w, evenly(w, 3, 1), "pod-0", 0)
 	requireBytes(t, "RocksDB", rocksDB(PlanFor(w, load, DefaultPolicy(), 4*GiB)), (4+2)*3*98*MiB)
 }
 
@@ -292,7 +292,7 @@ func TestCaseC57QueueInRecords(t *testing.T) {
 	plan := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "queue", plan.line(RegionRecordQueues).Bound, 50_000*12_200)
 	requireVerdict(t, plan, HeapTooSmall)
-	requireWarning(t, plan, "may not have enough heap")
+	requireWarning(t, plan, "the heap may be too small: producers, consumers and record queues exceed it by 317 MiB per thread")
 }
 
 func TestCaseC58DirectMemory(t *testing.T) {
@@ -300,7 +300,7 @@ func TestCaseC58DirectMemory(t *testing.T) {
 	w.Subtopologies = []Subtopology{{ID: "0", Tasks: 200, InputPartitions: 1}}
 	plan := PlanFor(w, onlyCap(1, 20, 20), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "direct memory", plan.line(RegionDirectMemory).Bound, 10*MiB)
-	requireWarning(t, plan, "MaxDirectMemorySize is 10 MiB, but the fetches may need 20 MiB")
+	requireWarning(t, plan, "MaxDirectMemorySize is 10 MiB, but the fetches may take 20 MiB")
 	w.JVM.MaxDirect = Fact[Bytes]{}
 	plan = PlanFor(w, onlyCap(4, 200, 200), DefaultPolicy(), 4*GiB)
 	requireBytes(t, "direct memory of 4 threads", plan.line(RegionDirectMemory).Bound, 200*MiB)
@@ -321,7 +321,7 @@ func TestCaseC75ALeakIsNotSizedFor(t *testing.T) {
 	load := onlyCap(1, 8, 8)
 	requireBytes(t, "need", RequiredLimit(leaking, load, DefaultPolicy()), RequiredLimit(fixed, load, DefaultPolicy()))
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "KAFKA-20616")
-	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit is sized for it")
+	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit covers it")
 	for _, warning := range PlanFor(fixed, load, DefaultPolicy(), GiB).Warnings {
 		if strings.Contains(warning, "upgrade") {
 			t.Errorf("4.3.1 has no leak: %s", warning)

@@ -10,29 +10,29 @@ import (
 	"slices"
 )
 
-// checker collects what cannot be.
+// checker collects the errors of impossible inputs.
 type checker struct{ errs []error }
 
-// failf notes a field that cannot be as it is, with what must be true.
+// failf adds an error that names the field and its valid values.
 func (c *checker) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// least checks that a number is not below the least that it can be.
+// least checks that a number is not below the least valid one.
 func (c *checker) least(field string, value, least int64) {
 	if value < least {
 		c.failf("%s is %d: it must be at least %d", field, value, least)
 	}
 }
 
-// Check says what no application can have: negative and absurd numbers, unknown kinds, parts that are there twice, and limits in the
-// wrong unit. Each error names the field and what must be true. The planner holds such numbers within what can be, and plans all the
-// same; its plans have the same sentences among their warnings.
+// Check returns errors for inputs that no application can have: negative and absurd numbers, unknown kinds, duplicates, and limits in the
+// wrong unit. Each error names the field and its valid values. The planner moves such numbers into their ranges and plans nevertheless; the
+// warnings of its plans include these errors.
 func Check(w Workload, policy Policy, limit Bytes) error {
 	return errors.Join(problems(&w, policy, limit)...)
 }
 
-// problems are the errors of Check, one by one.
+// problems returns the errors of Check, one by one.
 func problems(w *Workload, policy Policy, limit Bytes) []error {
 	c := checker{}
 	c.limit(limit)
@@ -43,8 +43,9 @@ func problems(w *Workload, policy Policy, limit Bytes) []error {
 	return c.errs
 }
 
-// client checks what belongs to one KafkaStreams client.
+// client checks the inputs of one KafkaStreams client.
 func (c *checker) client(w *Workload) {
+	c.configs(w)
 	c.counts(w)
 	c.sizes(w)
 	c.topology(w)
@@ -55,7 +56,7 @@ func (c *checker) others(clients []Client) {
 	for i := range clients {
 		id := clients[i].ApplicationID
 		if id == "" || slices.ContainsFunc(clients[:i], func(o Client) bool { return o.ApplicationID == id }) {
-			c.failf("the application id %q of another client must not be empty, and must be its own", id)
+			c.failf("the application id %q of another client must not be empty, and must be unique", id)
 		}
 		other := checker{}
 		other.client(&clients[i].Workload)
@@ -65,13 +66,13 @@ func (c *checker) others(clients []Client) {
 	}
 }
 
-// limit checks the limit: a JVM does not start in less than a MiB, so less of it is another unit.
+// limit checks the limit: a JVM does not start in less than a MiB, so a smaller number has another unit.
 func (c *checker) limit(limit Bytes) {
 	switch {
 	case limit <= 0:
 		c.failf("the limit is %d B: it must be the memory limit of the container in bytes", limit)
 	case limit < MiB:
-		c.failf("the limit is %d B: no JVM starts in it; if it was written in milli-bytes (300m), write 300Mi", limit)
+		c.failf("the limit is %d B: no JVM starts with it; if it is in milli-bytes (300m), set 300Mi", limit)
 	}
 }
 
@@ -85,7 +86,7 @@ func (c *checker) policy(p Policy) {
 	percent("headroom", p.HeadroomPercent, maxHeadroom)
 	percent("page cache", p.PageCachePercent, maxHeadroom)
 	c.least("page-cache floor", int64(p.PageCacheFloor), 0)
-	c.least("losses to survive", int64(p.PodFailures), 0)
+	c.least("pod failures to tolerate", int64(p.PodFailures), 0)
 	var regions []Region
 	for region, pin := range p.Pins {
 		if pin < 0 {
@@ -98,21 +99,27 @@ func (c *checker) policy(p Policy) {
 	}
 }
 
-// counts checks numbers of things.
+// configs checks the Kafka configs.
+func (c *checker) configs(w *Workload) {
+	for i := range settings {
+		s := &settings[i]
+		if s.number == nil {
+			continue
+		}
+		if n, least := s.number.get(w, s.role).Value, s.number.minimum(); n < least {
+			c.least(s.label(), n, least)
+		}
+	}
+}
+
+// counts checks other counts than those of Kafka configs.
 func (c *checker) counts(w *Workload) {
-	clients := &w.Clients
 	for _, n := range []struct {
 		field string
 		value int
 		least int64
 	}{
-		{"num.stream.threads", w.Threads.Value, 1},
-		{"num.standby.replicas", w.Standbys.Value, 0},
-		{"max.warmup.replicas", w.WarmUps.Value, 0},
 		{"brokers", w.Brokers.Value, 1},
-		{"buffered.records.per.partition", clients.BufferedRecordsPerPartition.Value, 0},
-		{"max.poll.records of the main consumer", clients.Main.MaxPollRecords.Value, 1},
-		{"max.poll.records of the restore consumer", clients.Restore.MaxPollRecords.Value, 1},
 		{"max_write_buffer_number", w.RocksDB.MaxWriteBuffers.Value, 0},
 		{"open iterators", w.RocksDB.OpenIterators.Value, 0},
 	} {
@@ -120,21 +127,13 @@ func (c *checker) counts(w *Workload) {
 	}
 }
 
-// sizes checks amounts of bytes.
+// sizes checks other amounts than those of Kafka configs.
 func (c *checker) sizes(w *Workload) {
-	clients := &w.Clients
 	for _, n := range []struct {
 		field string
 		value Bytes
 	}{
 		{"the average record", w.Records.Average.Value}, {"the largest record", w.Records.Largest.Value}, {"the largest batch", w.Records.LargestBatch.Value},
-		{"buffer.memory", clients.Producer.BufferMemory.Value}, {"batch.size", clients.Producer.BatchSize.Value},
-		{"max.request.size", clients.Producer.MaxRequestSize.Value},
-		{"fetch.max.bytes of the main consumer", clients.Main.FetchMaxBytes.Value},
-		{"fetch.max.bytes of the restore consumer", clients.Restore.FetchMaxBytes.Value},
-		{"max.partition.fetch.bytes of the main consumer", clients.Main.MaxPartitionFetchBytes.Value},
-		{"max.partition.fetch.bytes of the restore consumer", clients.Restore.MaxPartitionFetchBytes.Value},
-		{"the record cache", clients.RecordCache.Value},
 		{"the block cache", w.RocksDB.BlockCache.Value}, {"write_buffer_size", w.RocksDB.WriteBuffer.Value},
 		{"the shared cache", w.RocksDB.SharedCache.Value}, {"the write buffer manager", w.RocksDB.WriteBufferLimit.Value},
 		{"the application's own block cache", w.RocksDB.OwnCache.Value},
@@ -142,17 +141,18 @@ func (c *checker) sizes(w *Workload) {
 	} {
 		c.least(n.field, int64(n.value), 0)
 	}
-	if cache, part := w.RocksDB.SharedCache.Value, w.RocksDB.WriteBufferLimit.Value; cache > 0 && part > cache {
-		c.failf("the write buffer manager of %v is larger than the shared cache of %v that it is charged to: lower it", part, cache)
+	cache := w.RocksDB.SharedCache.Value
+	if part := w.RocksDB.WriteBufferLimit.Value; cache > 0 && part > cache {
+		c.failf("the write buffer manager of %v is larger than the shared cache of %v, which includes it: lower it", part, cache)
 	}
 }
 
-// jvm checks what flags cannot say.
+// jvm checks the JVM.
 func (c *checker) jvm(jvm *JVM) {
 	c.percentage("MaxRAMPercentage", jvm.MaxRAMPercentage.Value)
 	c.percentage("MinRAMPercentage", jvm.MinRAMPercentage.Value)
 	if jvm.HeapMode == HeapFixed && jvm.MaxHeap.Value < heapAlignment {
-		c.failf("the heap of %d B is below the least that a JVM starts with: -Xmx must be at least 2m", jvm.MaxHeap.Value)
+		c.failf("the heap of %d B is below the smallest heap of a JVM: -Xmx must be at least 2m", jvm.MaxHeap.Value)
 	}
 }
 
@@ -168,17 +168,21 @@ func (c *checker) topology(w *Workload) {
 	for i := range w.Subtopologies {
 		s := &w.Subtopologies[i]
 		if slices.ContainsFunc(w.Subtopologies[:i], func(other Subtopology) bool { return other.ID == s.ID }) {
-			c.failf("subtopology %s is there twice: the group knows each by a number of its own", s.ID)
+			c.failf("duplicate subtopology %s: each has a unique id", s.ID)
 		}
-		for what, n := range [...]int{s.Tasks, s.InputPartitions, s.WrittenPartitions} {
-			if n < 0 || n > maxCount {
-				c.failf("subtopology %s: %s are %d: it must be a number of 0 to %d", s.ID,
-					[...]string{"tasks", "input partitions", "written partitions"}[what], n, maxCount)
-			}
-		}
+		c.count(s.ID, "tasks", s.Tasks)
+		c.count(s.ID, "input partitions", s.InputPartitions)
+		c.count(s.ID, "written partitions", s.WrittenPartitions)
 		c.stores(s.ID, s.Stores)
 	}
 	c.stores("global", w.GlobalStores)
+}
+
+// count checks a number of a subtopology.
+func (c *checker) count(subtopology, field string, n int) {
+	if n < 0 || n > maxCount {
+		c.failf("subtopology %s: the number of %s is %d: it must be 0 to %d", subtopology, field, n, maxCount)
+	}
 }
 
 // stores checks the stores of one subtopology.
@@ -186,25 +190,25 @@ func (c *checker) stores(of string, stores []Store) {
 	for i := range stores {
 		s := &stores[i]
 		if s.Name != "" && slices.ContainsFunc(stores[:i], func(other Store) bool { return other.Name == s.Name }) {
-			c.failf("subtopology %s: store %s is there twice: processors that name one store share it, so it must be there once", of, s.Name)
+			c.failf("subtopology %s: duplicate store %s: processors share a store, so it must be listed once", of, s.Name)
 		}
 		least := min(s.RetentionMs.Value, s.SegmentIntervalMs.Value, int64(s.Size.Value), int64(s.MaxSuppress.Value))
-		if s.Kind > Suppress || least < 0 || s.Segments() == maxSegments {
+		if s.Kind > Suppress || least < 0 || s.segments() == maxSegments {
 			c.store("subtopology "+of+": store "+s.Name, s)
 		}
 	}
 }
 
-// store says what is wrong with a store.
+// store adds the errors of a store.
 func (c *checker) store(name string, s *Store) {
 	if s.Kind > Suppress {
-		c.failf("%s has the unknown kind %d: it must be one of Kafka Streams', and counts as a key-value store", name, s.Kind)
+		c.failf("%s has the unknown kind %d: it must be a kind of Kafka Streams, and counts as a key-value store", name, s.Kind)
 	}
 	c.least(name+": retention in ms", s.RetentionMs.Value, 0)
 	c.least(name+": segment interval in ms", s.SegmentIntervalMs.Value, 0)
 	c.least(name+": size", int64(s.Size.Value), 0)
 	c.least(name+": maxBytes of suppress", int64(s.MaxSuppress.Value), 0)
-	if s.Segments() == maxSegments {
+	if s.segments() == maxSegments {
 		c.failf("%s has more than %d segments: the segment interval of %d ms must be longer for a retention of %d ms",
 			name, maxSegments, s.SegmentIntervalMs.Value, s.RetentionMs.Value)
 	}

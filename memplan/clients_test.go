@@ -126,7 +126,7 @@ func TestProducerLines(t *testing.T) {
 func TestSplitBatchesOfTheHeapDump(t *testing.T) {
 	w := with(release(2, 5, 0), codec(Zstd, 3))
 	w.Clients.Producer.BatchSize = Known(64*KiB, App)
-	p := newPlanner(&w, Load{Threads: 1}, DefaultPolicy())
+	p := newProcess(&w, Load{Threads: 1}, DefaultPolicy())
 	heap, native := p.compressionContext()
 	if got, want := 64*KiB+batchOverhead, Bytes(1_320_223_632/20_118); got != want {
 		t.Errorf("a batch takes %d, the dump had %d", got, want)
@@ -252,7 +252,7 @@ func TestRecordCacheIsNotBelowWhatWasMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := keyValueApp(1)
 			w.Version, w.Records.Average = Known(c.version, Spec), Known(c.record, Measured)
-			p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+			p := newProcess(&w, onlyCap(1, 1, 1), DefaultPolicy())
 			if got := p.cacheOnHeap(c.accounted); got < c.real || got > c.real.Scale(13, 10) {
 				t.Errorf("an entry costs %d, measured %d", got, c.real)
 			}

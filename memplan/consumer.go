@@ -4,150 +4,158 @@
 package memplan
 
 // consumers adds the fetch buffers of the main, restore and global consumers.
-func (p *planner) consumers() {
-	threads := int64(p.load.Threads)
-	clients := &p.w.Clients
-	p.fetchBuffers(RegionMainConsumer, "main consumers", threads, &clients.Main, p.worstActive(inputPartitions))
-	p.fetchBuffers(RegionRestoreConsumer, "restore consumers", threads, &clients.Restore, p.restoring())
-	if len(p.w.GlobalStores) > 0 {
-		p.fetchBuffers(RegionGlobalConsumer, "global consumer", 1, &clients.Global, p.globalPartitions())
+func (b *builder) consumers() {
+	clients := &b.w.Clients
+	b.fetchBuffers(RegionMainConsumer, b.streamThreads(), &clients.Main, b.partitions(mainRole))
+	b.fetchBuffers(RegionRestoreConsumer, b.streamThreads(), &clients.Restore, b.partitions(restoreRole))
+	if len(b.w.GlobalStores) > 0 {
+		b.fetchBuffers(RegionGlobalConsumer, 1, &clients.Global, b.partitions(globalRole))
 	}
 }
 
-// fetchBuffers adds what the consumers of one role may hold: brokers x fetch.max.bytes a consumer, and no more than each partition's
-// fetch (KIP-74; AbstractFetch). Both limits are soft: a larger batch is returned whole.
+// partitions returns the number of partitions that the consumers of a role read: input partitions of active tasks, changelogs of tasks of
+// any role, which may all restore at once, or partitions of the global stores.
+func (c *client) partitions(r role) Count {
+	switch r {
+	case restoreRole:
+		return worstTotal(c, changelogs)
+	case globalRole:
+		return c.globalPartitions()
+	default:
+		return worstActive(c, inputPartitions)
+	}
+}
+
+// fetchBuffers adds the data that the consumers of one role may hold: brokers x fetch.max.bytes for each consumer, and no more than the
+// fetch of each partition (KIP-74; AbstractFetch). Both limits are soft: a larger batch is returned whole.
 //
-// From 4.0 on (KAFKA-17182) a broker is not asked again while partitions of it are buffered, so the smaller of the two bounds it.
-// Before, fetch.max.bytes limits one response only: every partition may be buffered, and whole responses stay reachable through the
+// From 4.0 on (KAFKA-17182) a consumer sends no fetch to a broker while partitions of it are buffered, so the smaller of the two is the
+// bound. Before, fetch.max.bytes limits one response only: every partition may be buffered, and whole responses stay reachable through the
 // last partition that is not drained.
-func (p *planner) fetchBuffers(region Region, name string, consumers int64, cfg *Consumer, partitions int64) {
-	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
+func (b *builder) fetchBuffers(region Region, consumers Count, cfg *Consumer, partitions Count) {
+	unit := b.largestPartitionFetch(cfg)
 	data := unit.Mul(partitions)
-	responses := p.largestFetch(cfg).Mul(int64(max(p.w.Brokers.Value, 1))).Mul(consumers)
-	line := product(region, Heap, name, partitions, unit,
-		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, p.w.Brokers.From, p.w.Records.LargestBatch.From),
+	responses := b.largestFetch(cfg).Mul(Count(max(b.w.Brokers.Value, 1))).Mul(consumers)
+	line := region.product(partitions, unit,
+		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, b.w.Brokers.From, b.w.Records.LargestBatch.From),
 		"partitions x the larger of max.partition.fetch.bytes and the largest batch")
 	if responses < data {
-		line.Count, line.Unit = 0, 0
-		line.Bound, line.Expected = responses, responses
-		line.Why = "consumers x brokers x fetch.max.bytes"
+		line = line.bounded(responses, "consumers x brokers x fetch.max.bytes").expecting(responses)
 	}
-	if !p.has(fetchSkipsBuffered) {
-		line.Count, line.Unit = 0, 0
-		line.Bound = data.Add(min(data, responses))
-		line.Why = "partitions x max.partition.fetch.bytes, and the responses they came in (before 4.0, KAFKA-17182)"
+	if !b.has(fetchSkipsBuffered) {
+		line = line.bounded(data.Add(min(data, responses)),
+			"partitions x max.partition.fetch.bytes, and the responses that contained them (before 4.0, KAFKA-17182)")
 	}
-	p.add(line)
+	b.add(line)
 }
 
-// largestFetch is the largest response of one broker to one consumer: fetch.max.bytes, or one batch that is larger.
-func (p *planner) largestFetch(cfg *Consumer) Bytes {
-	return max(cfg.FetchMaxBytes.Value, p.w.Records.LargestBatch.Value, 0)
+// largestFetch returns the largest response of one broker to one consumer: fetch.max.bytes, or one larger batch.
+func (c *client) largestFetch(cfg *Consumer) Bytes {
+	return max(cfg.FetchMaxBytes.Value, c.w.Records.LargestBatch.Value, 0)
 }
 
-// largestResponse is the largest response that one consumer may read for so many partitions.
-func (p *planner) largestResponse(cfg *Consumer, partitions int64) Bytes {
-	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
-	return min(p.largestFetch(cfg), unit.Mul(partitions))
+// largestPartitionFetch returns the largest part of a response for one partition: max.partition.fetch.bytes, or one larger batch.
+func (c *client) largestPartitionFetch(cfg *Consumer) Bytes {
+	return max(cfg.MaxPartitionFetchBytes.Value, c.w.Records.LargestBatch.Value, 0)
 }
 
-// restoring is the number of changelog partitions that may restore at once: those of all tasks.
-func (p *planner) restoring() int64 { return p.worstTotal(changelogs) }
+// largestResponse returns the largest response that one consumer may read for so many partitions.
+func (c *client) largestResponse(cfg *Consumer, partitions Count) Bytes {
+	return min(c.largestFetch(cfg), c.largestPartitionFetch(cfg).Mul(partitions))
+}
 
-// globalPartitions is the number of partitions of the global stores; one that is not known counts as if no partition limit held.
-func (p *planner) globalPartitions() int64 {
-	sum := int64(0)
-	for _, s := range p.w.GlobalStores {
-		if s.Partitions <= 0 {
+// sharedResponses returns the largest responses of the consumers of all threads at one time, when one of them reads each partition.
+func (c *client) sharedResponses(cfg *Consumer, partitions Count) Bytes {
+	return min(c.largestFetch(cfg).Mul(c.streamThreads()), c.largestPartitionFetch(cfg).Mul(partitions))
+}
+
+// globalPartitions returns the number of partitions of the global stores. With an unknown one it is so large that only fetch.max.bytes
+// bounds.
+func (c *client) globalPartitions() Count {
+	sum := Count(0)
+	for i := range c.w.GlobalStores {
+		partitions := c.w.GlobalStores[i].Partitions
+		if partitions <= 0 {
 			return maxCount
 		}
-		sum += int64(clampCount(s.Partitions))
+		sum += countOf(partitions)
 	}
 	return sum
 }
 
-// sharedResponses are the largest responses of the consumers of all threads at one time, when each partition is read by one of them.
-func (p *planner) sharedResponses(cfg *Consumer, partitions int64) Bytes {
-	unit := max(cfg.MaxPartitionFetchBytes.Value, p.w.Records.LargestBatch.Value, 0)
-	return min(p.largestFetch(cfg).Mul(int64(p.load.Threads)), unit.Mul(partitions))
-}
-
-// directMemory adds the direct buffers through which the JDK reads: each thread that reads from plaintext sockets keeps one of the
-// size of its largest response (measured; TLS reads through small buffers). The state updater is a reading thread of its own from
-// 3.8 on. jdk.nio.maxCachedBufferSize is no cure: reads become quadratic and the peak stays (measured).
+// directMemory adds the direct buffers of JDK reads: each thread that reads from plaintext sockets keeps one of the size of its largest
+// response (measured; TLS reads through small buffers). From 3.8 on the state updater is a reading thread of its own.
+// jdk.nio.maxCachedBufferSize is no cure: reads become quadratic, and the peak stays (measured).
 //
-// The bound lets each thread read a response of all partitions once, since partitions move between threads and the buffers stay. The
-// expected peak has each partition read by one thread (docs/calibration.md: 28 MiB of 32 with 2 threads, 8 inputs and 24 changelogs).
-func (p *planner) directMemory() {
-	if p.w.TLS.Value {
+// For the bound each thread reads a response of all partitions once, since partitions move between threads and the buffers stay. For the
+// expected peak one thread reads each partition (docs/calibration.md: 28 MiB of 32 with 2 threads, 8 inputs and 24 changelogs).
+func (b *builder) directMemory() {
+	if b.w.TLS.Value {
 		return
 	}
-	clients := &p.w.Clients
-	main := p.largestResponse(&clients.Main, p.worstActive(inputPartitions))
-	restore := p.largestResponse(&clients.Restore, p.restoring())
-	perThread := max(main, restore)
-	if p.has(stateUpdater) {
-		perThread = main.Add(restore)
+	clients := &b.w.Clients
+	inputs := b.partitions(mainRole)
+	changelogs := b.partitions(restoreRole)
+	bothThreads := func(main, restore Bytes) Bytes {
+		if b.has(stateUpdater) {
+			return main.Add(restore)
+		}
+		return max(main, restore)
 	}
-	need := perThread.Mul(int64(p.load.Threads))
-	shared := p.sharedResponses(&clients.Main, p.worstActive(inputPartitions))
-	if restores := p.sharedResponses(&clients.Restore, p.restoring()); p.has(stateUpdater) {
-		shared = shared.Add(restores)
-	} else {
-		shared = max(shared, restores)
+	bound := bothThreads(b.largestResponse(&clients.Main, inputs), b.largestResponse(&clients.Restore, changelogs)).Mul(b.streamThreads())
+	expected := bothThreads(b.sharedResponses(&clients.Main, inputs), b.sharedResponses(&clients.Restore, changelogs))
+	if len(b.w.GlobalStores) > 0 {
+		global := b.largestResponse(&clients.Global, b.partitions(globalRole))
+		bound = bound.Add(global)
+		expected = expected.Add(global)
 	}
-	if len(p.w.GlobalStores) > 0 {
-		global := p.largestResponse(&clients.Global, p.globalPartitions())
-		need, shared = need.Add(global), shared.Add(global)
+	line := RegionDirectMemory.line(bound, weakest(clients.Main.FetchMaxBytes.From, b.w.Records.LargestBatch.From, b.w.TLS.From),
+		"reading threads x the largest fetch response (plaintext)").expecting(expected)
+	if limit := b.w.JVM.MaxDirect; limit.Value > 0 && limit.Value < bound {
+		line = RegionDirectMemory.line(limit.Value, limit.From, "MaxDirectMemorySize")
+		b.warn("MaxDirectMemorySize is %v, but the fetches may take %v: reads would throw OutOfMemoryError; raise it or lower fetch.max.bytes", limit.Value, bound)
 	}
-	line := Line{Region: RegionDirectMemory, Pool: Native, Name: "direct memory", Bound: need, Expected: shared,
-		From: weakest(clients.Main.FetchMaxBytes.From, p.w.Records.LargestBatch.From, p.w.TLS.From),
-		Why:  "reading threads x the largest fetch response (plaintext)"}
-	if limit := p.w.JVM.MaxDirect; limit.Value > 0 && limit.Value < need {
-		line.Bound, line.Expected, line.From = limit.Value, limit.Value, limit.From
-		line.Why = "MaxDirectMemorySize"
-		p.warn("MaxDirectMemorySize is %v, but the fetches may need %v: reads would throw OutOfMemoryError; raise it or lower fetch.max.bytes", limit.Value, need)
-	}
-	p.add(line)
+	b.add(line)
 }
 
-// sockets adds the kernel's socket buffers: a connection to each broker for each client, send and receive buffer in full. -1 leaves
-// them to the kernel, which tunes a receive buffer up to 6 MiB (tcp_rmem).
-func (p *planner) sockets() {
-	clients := &p.w.Clients
+// sockets adds the kernel's socket buffers: a connection to each broker for each client, with full send and receive buffers.
+func (b *builder) sockets() {
+	clients := &b.w.Clients
 	perThread := socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer).
 		Add(socketBuffers(clients.Restore.SendBuffer, clients.Restore.ReceiveBuffer))
-	producers, _ := p.producerCount()
-	unit := perThread.Mul(int64(p.load.Threads)).Add(socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer).Mul(producers)).Add(adminBuffers)
-	if len(p.w.GlobalStores) > 0 {
+	producers, _ := b.producerCount()
+	perProducer := socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer)
+	unit := perThread.Mul(b.streamThreads()).Add(perProducer.Mul(producers)).Add(adminBuffers)
+	if len(b.w.GlobalStores) > 0 {
 		unit = unit.Add(socketBuffers(clients.Global.SendBuffer, clients.Global.ReceiveBuffer))
 	}
-	p.add(product(RegionSockets, Native, "socket buffers", int64(max(clampCount(p.w.Brokers.Value), 1)), unit,
-		weakest(clients.Main.ReceiveBuffer.From, p.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
+	b.add(RegionSockets.product(max(countOf(b.w.Brokers.Value), 1), unit,
+		weakest(clients.Main.ReceiveBuffer.From, b.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
 }
 
 // adminBuffers are the socket buffers of the admin client (AdminClientConfig: 128 and 64 KiB).
 const adminBuffers = 192 * KiB
 
-// socketBuffers are the buffers of one connection.
+// socketBuffers returns the buffers of one connection. A size of -1 leaves the buffer to the kernel, which tunes a receive buffer up to
+// 6 MiB (tcp_rmem).
 func socketBuffers(send, receive Fact[Bytes]) Bytes {
 	const autotuned = 6 * MiB
 	sum := Bytes(0)
-	for _, b := range []Bytes{send.Value, receive.Value} {
-		if b < 0 {
-			b = autotuned
+	for _, size := range []Bytes{send.Value, receive.Value} {
+		if size < 0 {
+			size = autotuned
 		}
-		sum = sum.Add(b)
+		sum = sum.Add(size)
 	}
 	return sum
 }
 
-// inputPartitions are the partitions that a task reads.
-func inputPartitions(s Subtopology) int64 { return int64(clampCount(s.InputPartitions)) }
+// inputPartitions returns the number of partitions that a task reads.
+func inputPartitions(s *Subtopology) Count { return countOf(s.InputPartitions) }
 
-// changelogs are the changelog partitions of a task.
-func changelogs(s Subtopology) int64 {
-	n := int64(0)
+// changelogs returns the number of changelog partitions of a task.
+func changelogs(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		if !s.Stores[i].Unlogged {
 			n++

@@ -144,7 +144,7 @@ func (d *day) event(what string, change func() string, losses int) {
 	d.rebalance()
 	d.checkTasks()
 	for _, p := range d.pods {
-		now := Observed(d.w, d.assignment(), p.name)
+		now := observed(d.w, d.assignment(), p.name)
 		if load, ok := foreseen[p.name]; ok && losses > 0 {
 			requireNotBelow(d.T, load, now)
 		}
@@ -165,7 +165,7 @@ func (d *day) follow() {
 	for i, p := range d.pods {
 		requireVerdict(d.T, PlanFor(p.own, loads[i], d.policy, p.limit), Fits)
 		limits := map[string]Bytes{p.name: p.limit}
-		if got := Survives(p.own, d.assignment(), d.policy, limits); got < d.toSurvive() {
+		if got := survives(p.own, d.assignment(), d.policy, limits); got < d.toSurvive() {
 			d.Errorf("%s survives %d losses, want %d", p.name, got, d.toSurvive())
 		}
 	}
@@ -192,7 +192,7 @@ func (d *day) write(what, names string) {
 	fmt.Fprintf(&d.log, "%s %s\n", what, names)
 	loads := LoadsAfter(d.w, d.assignment(), d.toSurvive())
 	for i, p := range d.pods {
-		now := RequiredLimit(p.own, Observed(d.w, d.assignment(), p.name), d.policy)
+		now := RequiredLimit(p.own, observed(d.w, d.assignment(), p.name), d.policy)
 		fmt.Fprintf(&d.log, "  %-8s %2d tasks, at most %2d after a loss  limit %-9s needs now %-9s Kafka Streams %v\n",
 			p.name, len(p.tasks), loads[i].Active, short(p.limit), short(now), p.own.Version.Value)
 	}
@@ -272,7 +272,7 @@ func shop(bounded bool) Workload {
 }
 
 func TestAWholeDay(t *testing.T) {
-	for name, bounded := range map[string]bool{"day-as-shipped": false, "day-bounded": true} {
+	for name, bounded := range map[string]bool{"day-default-rocksdb": false, "day-bounded": true} {
 		t.Run(name+" in order", func(t *testing.T) {
 			d := newDay(t, shop(bounded), func(n int) int { return n - 1 })
 			d.wholeDay(func(int, func(i, j int)) {})

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// short is an amount for people: at most one decimal of the largest unit that fits.
+// short returns an amount for people, with at most one decimal of the largest fitting unit.
 func short(b Bytes) string {
 	sign := ""
 	if b < 0 {
-		sign, b = "-", Bytes(0).Sub(b)
+		sign = "-"
+		b = Bytes(0).Sub(b)
 	}
 	for _, u := range []struct {
 		size Bytes
@@ -32,8 +33,8 @@ func short(b Bytes) string {
 	return sign + strconv.FormatInt(int64(b), 10) + " B"
 }
 
-// Explain writes the plan for people: the verdict, the load, the top-down split, every line with the largest first, what is missing, and
-// the warnings.
+// Explain returns the plan as a text: the verdict, the load, the top-down split, the lines with the largest first, the deficits, the
+// settings and the warnings.
 func (p Plan) Explain() string {
 	var b strings.Builder
 	p.explainVerdict(&b)
@@ -45,15 +46,15 @@ func (p Plan) Explain() string {
 
 // explainVerdict writes the verdict and the load.
 func (p Plan) explainVerdict(b *strings.Builder) {
-	need := "no limit holds it"
+	required := "no limit holds the load"
 	if p.RequiredLimit < MaxBytes {
-		need = "needs a limit of " + short(p.RequiredLimit)
+		required = "the required limit is " + short(p.RequiredLimit)
 	}
 	if p.RequiredLimitAtDefaults > p.RequiredLimit && p.RequiredLimitAtDefaults < MaxBytes {
-		need += ", or of " + short(p.RequiredLimitAtDefaults) + " with no config lowered"
+		required += ", or " + short(p.RequiredLimitAtDefaults) + " with no config lowered"
 	}
 	verdict := map[Verdict]string{Fits: "fits", LimitTooSmall: "does not fit", HeapTooSmall: "the heap is too small"}[p.Verdict]
-	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, need)
+	fmt.Fprintf(b, "limit %s: %s, %s\n", short(p.Limit), verdict, required)
 	fmt.Fprintf(b, "load: at most %d active tasks, at most %d of all roles; stream threads: %d\n\n", p.Load.Active, p.Load.Total, p.Load.Threads)
 }
 
@@ -63,17 +64,17 @@ func (p Plan) explainSplit(b *strings.Builder) {
 	fmt.Fprintf(b, "allocable(thread) = heap / threads - Producer - Consumer = %s / %d - %s - %s = %s\n",
 		short(s.Heap), s.Threads, short(s.Producer), short(s.Consumer), short(s.Allocable))
 	fmt.Fprintf(b, "Cache(thread)     = allocable - Buffer = %s - %s = %s%s\n",
-		short(s.Allocable), short(s.Buffer), short(s.Cache), enough(s.Cache, s.CacheNeed))
+		short(s.Allocable), short(s.Buffer), short(s.Cache), comparison(s.Cache, s.CacheRequired))
 	fmt.Fprintf(b, "State             = limit - headroom - heap - JVM = %s - %s - %s - %s = %s%s\n\n",
-		short(p.Limit), short(p.Headroom), short(p.Limit.Sub(p.Headroom).Sub(s.Native)), short(s.JVM), short(s.State), enough(s.State, s.StateNeed))
+		short(p.Limit), short(p.Headroom), short(p.Limit.Sub(p.Headroom).Sub(s.Native)), short(s.JVM), short(s.State), comparison(s.State, s.StateRequired))
 }
 
-// enough compares what is left with what is needed.
-func enough(left, need Bytes) string {
-	if left < need {
-		return fmt.Sprintf("; needs %s, %s too little", short(need), short(need.Sub(left)))
+// comparison compares an amount with the required one.
+func comparison(left, required Bytes) string {
+	if left < required {
+		return fmt.Sprintf("; %s required, %s missing", short(required), short(required.Sub(left)))
 	}
-	return fmt.Sprintf("; needs %s", short(need))
+	return fmt.Sprintf("; %s required", short(required))
 }
 
 // explainLines writes the lines of both pools as a table.
@@ -87,10 +88,11 @@ func (p Plan) explainLines(b *strings.Builder) {
 	for _, pool := range []Pool{Heap, Native} {
 		lines := slices.DeleteFunc(slices.Clone(p.Lines), func(l Line) bool { return l.Pool != pool })
 		slices.SortStableFunc(lines, func(x, y Line) int { return cmp.Compare(y.Bound, x.Bound) })
-		bound, expected := Bytes(0), Bytes(0)
+		var bound, expected Bytes
 		for _, l := range lines {
 			row(l.Pool.String(), l.Name, short(l.Bound), short(l.Expected), l.From.String(), how(l))
-			bound, expected = bound.Add(l.Bound), expected.Add(l.Expected)
+			bound = bound.Add(l.Bound)
+			expected = expected.Add(l.Expected)
 		}
 		row(pool.String(), "sum", short(bound), short(expected), "", "")
 	}
@@ -100,7 +102,7 @@ func (p Plan) explainLines(b *strings.Builder) {
 	row("", "limit", short(p.Limit), "", "", "")
 }
 
-// nameWidth is the width of the column of names.
+// nameWidth returns the width of the column of names.
 func (p Plan) nameWidth() int {
 	width := 26
 	for _, l := range p.Lines {
@@ -109,7 +111,7 @@ func (p Plan) nameWidth() int {
 	return width
 }
 
-// how is the formula of a line with its numbers.
+// how returns the formula of a line with its numbers.
 func how(l Line) string {
 	if l.Count == 0 {
 		return l.Why
@@ -117,25 +119,25 @@ func how(l Line) string {
 	return fmt.Sprintf("%d x %s: %s", l.Count, short(l.Unit), l.Why)
 }
 
-// explainRest writes what is missing, the settings and the warnings.
+// explainRest writes the deficits, the settings and the warnings.
 func (p Plan) explainRest(b *strings.Builder) {
 	section := func(title string, texts []string) {
 		if len(texts) == 0 {
 			return
 		}
 		fmt.Fprintf(b, "\n%s:\n", title)
-		for _, t := range texts {
-			fmt.Fprintf(b, "  - %s\n", t)
+		for _, text := range texts {
+			fmt.Fprintf(b, "  - %s\n", text)
 		}
 	}
-	var missing, configs []string
-	for _, s := range p.Deficits {
-		missing = append(missing, s.Message)
+	var deficits, configs []string
+	for _, d := range p.Deficits {
+		deficits = append(deficits, d.Message)
 	}
 	for _, c := range p.Configs {
 		configs = append(configs, strings.TrimSuffix(c.Name+"="+c.Value, "="))
 	}
-	section("missing", missing)
+	section("deficits", deficits)
 	section("settings", configs)
 	section("warnings", p.Warnings)
 }

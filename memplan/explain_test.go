@@ -34,15 +34,15 @@ func explained(t *testing.T) map[string]Plan {
 	planner := NewJVM()
 	planner.HeapMode = HeapPlanned
 	return map[string]Plan{
-		"as-shipped-after-a-loss": PlanFor(shipped, onlyCap(1, 8, 10), policy, 760*MiB),
-		"bounded-after-a-loss":    PlanFor(bounded, onlyCap(1, 8, 10), policy, 1100*MiB),
-		"planned-now":             PlanFor(planned, onlyCap(1, 4, 4), policy, 1100*MiB),
-		"heap-too-small":          PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
-		"no-limit-holds":          PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
-		"leaking-version":         PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),
-		"derived-when-tight":      PlanFor(tight, onlyCap(2, 8, 8), policy, RequiredLimit(tight, onlyCap(2, 8, 8), policy)+24*MiB),
-		"two-clients-of-one-jvm":  PlanFor(beside(keyValueApp(4), "billing", onlyCap(2, 6, 6)), onlyCap(1, 4, 4), policy, 4*GiB),
-		"bootstrap":               Bootstrap(planner, policy, 1*GiB),
+		"default-rocksdb-after-a-failure": PlanFor(shipped, onlyCap(1, 8, 10), policy, 760*MiB),
+		"bounded-after-a-failure":         PlanFor(bounded, onlyCap(1, 8, 10), policy, 1100*MiB),
+		"planned-now":                     PlanFor(planned, onlyCap(1, 4, 4), policy, 1100*MiB),
+		"heap-too-small":                  PlanFor(fixed, onlyCap(1, 4, 4), policy, 2*GiB),
+		"no-limit-holds":                  PlanFor(hopeless, onlyCap(1, 4, 4), policy, 2*GiB),
+		"leaking-version":                 PlanFor(leaking, onlyCap(2, 4, 4), policy, 4*GiB),
+		"derived-when-tight":              PlanFor(tight, onlyCap(2, 8, 8), policy, RequiredLimit(tight, onlyCap(2, 8, 8), policy)+24*MiB),
+		"two-clients-of-one-jvm":          PlanFor(beside(keyValueApp(4), "billing", onlyCap(2, 6, 6)), onlyCap(1, 4, 4), policy, 4*GiB),
+		"bootstrap":                       Bootstrap(planner, policy, 1*GiB),
 	}
 }
 

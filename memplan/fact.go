@@ -3,26 +3,26 @@
 
 package memplan
 
-// Provenance says where a number came from.
+// Provenance is the source of a number.
 type Provenance uint8
 
-// The provenances, weakest first, so that the zero value claims nothing.
+// The provenances, weakest first. The zero value is the weakest.
 const (
-	// Assumed is a value on the safe side that no source shows.
+	// Assumed is a value on the safe side without a source.
 	Assumed Provenance = iota
 	// Default is the documented default of Kafka, RocksDB or the JVM.
 	Default
-	// Derived was computed top-down by the plan.
+	// Derived: computed top-down by the plan.
 	Derived
-	// Spec was pinned by the user of the planner.
+	// Spec: set by the user of the planner.
 	Spec
-	// App was set by the application itself.
+	// App: set by the application itself.
 	App
-	// Measured was read from the running process.
+	// Measured: read from the running process.
 	Measured
 )
 
-// String is the provenance in lower case, as it is shown to people and kept in status.
+// String returns the provenance in lower case, as in the status and in texts.
 func (p Provenance) String() string {
 	switch p {
 	case Default:
@@ -40,7 +40,7 @@ func (p Provenance) String() string {
 	}
 }
 
-// Fact is a value and where it came from.
+// Fact is a value with its provenance.
 type Fact[T any] struct {
 	Value T
 	From  Provenance
@@ -49,7 +49,7 @@ type Fact[T any] struct {
 // Known returns a fact.
 func Known[T any](value T, from Provenance) Fact[T] { return Fact[T]{Value: value, From: from} }
 
-// weakest is the provenance of a number made of several: it is known no better than its least known part.
+// weakest returns the provenance of a number with several parts: that of its weakest part.
 func weakest(first Provenance, rest ...Provenance) Provenance {
 	for _, p := range rest {
 		first = min(first, p)

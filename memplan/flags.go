@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// NewJVM is a JVM without any flag: the documented defaults, and what is assumed of its regions.
+// NewJVM returns a JVM without any flag: the documented defaults, and the assumed sizes of its regions.
 func NewJVM() JVM {
 	return JVM{
 		MaxRAMPercentage: Known(25.0, Default),
 		MinRAMPercentage: Known(50.0, Default),
-		CPUs:             Known(2, Assumed), // the fewest with which the JVM takes itself for a server
+		CPUs:             Known(2, Assumed), // the fewest of a server-class JVM
 		Metaspace:        Known(assumedMetaspace, Assumed),
 		CodeCache:        Known(assumedCodeCache, Assumed),
 	}
 }
 
-// flagParser collects what the flags say.
+// flagParser collects the values of flags.
 type flagParser struct {
 	jvm        JVM
 	collectors map[Collector]string
@@ -29,8 +29,8 @@ type flagParser struct {
 	errs       []error
 }
 
-// ParseJVMFlags reads JVM flags as the JVM would: the last one wins, unknown ones are left to the JVM. A string may hold several flags.
-// Flags that the JVM would refuse give an error that names them; what the others say is in the result all the same.
+// ParseJVMFlags reads JVM flags as the JVM does: the last one wins, and unknown flags are ignored. A string may have several flags. Flags
+// that the JVM would refuse are in the error; the result has the values of the others.
 func ParseJVMFlags(flags []string) (JVM, error) {
 	p := flagParser{jvm: NewJVM(), collectors: map[Collector]string{}}
 	for _, text := range flags {
@@ -103,7 +103,7 @@ func (p *flagParser) toggle(flag, name string) {
 	p.order = append(p.order, collector)
 }
 
-// size reads a size into a fact.
+// size reads a size.
 func (p *flagParser) size(flag, value string, to *Fact[Bytes]) {
 	size, err := parseSize(value)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *flagParser) size(flag, value string, to *Fact[Bytes]) {
 	*to = Known(size, App)
 }
 
-// limit reads a cap of a region whose use is otherwise assumed: a cap above what is assumed changes nothing.
+// limit reads a cap of a region of assumed size: a cap above the assumed size changes nothing.
 func (p *flagParser) limit(flag, value string, assumed Bytes, to *Fact[Bytes]) {
 	limit := Known(assumed, Assumed)
 	p.size(flag, value, &limit)
@@ -123,7 +123,7 @@ func (p *flagParser) limit(flag, value string, assumed Bytes, to *Fact[Bytes]) {
 	*to = limit
 }
 
-// percentage reads a percentage into a fact.
+// percentage reads a percentage.
 func (p *flagParser) percentage(flag, value string, to *Fact[float64]) {
 	percent, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(percent >= 0 && percent <= 100) {
@@ -144,13 +144,13 @@ func (p *flagParser) processors(flag, value string) {
 	}
 }
 
-// finish decides what depends on several flags.
+// finish sets the values that depend on several flags, and reports contradictions.
 func (p *flagParser) finish() {
 	jvm := &p.jvm
 	if jvm.MaxHeap.Value > 0 {
 		jvm.HeapMode = HeapFixed
 		if jvm.InitialHeap.Value > jvm.MaxHeap.Value {
-			p.errs = append(p.errs, fmt.Errorf("JVM flags: the initial heap of %v is larger than the largest heap of %v, so the JVM does not start; "+
+			p.errs = append(p.errs, fmt.Errorf("JVM flags: the initial heap of %v is larger than the maximum heap of %v, so the JVM does not start; "+
 				"lower -Xms or raise -Xmx", jvm.InitialHeap.Value, jvm.MaxHeap.Value))
 		}
 	}
@@ -163,21 +163,23 @@ func (p *flagParser) finish() {
 		}
 	}
 	if len(chosen) > 1 {
-		p.errs = append(p.errs, fmt.Errorf("JVM flags: %s are several garbage collectors, so the JVM does not start; keep one", strings.Join(chosen, " and ")))
+		p.errs = append(p.errs, fmt.Errorf("JVM flags: %s choose several garbage collectors, so the JVM does not start; keep one", strings.Join(chosen, " and ")))
 	}
 }
 
 // parseSize reads a size as the JVM does: digits and k, m, g or t in either case.
 func parseSize(text string) (Bytes, error) {
-	digits, unit := text, Bytes(1)
+	digits := text
+	unit := Bytes(1)
 	if n := len(text); n > 0 {
 		if u, ok := map[byte]Bytes{'k': KiB, 'm': MiB, 'g': GiB, 't': GiB << 10}[text[n-1]|0x20]; ok {
-			digits, unit = text[:n-1], u
+			digits = text[:n-1]
+			unit = u
 		}
 	}
 	number, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil {
 		return 0, fmt.Errorf("%q must be a size such as 512m: digits and k, m, g or t", text)
 	}
-	return unit.Mul(int64(number)), nil
+	return unit.Mul(Count(number)), nil
 }

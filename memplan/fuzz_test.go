@@ -65,7 +65,7 @@ func FuzzPlan(f *testing.F) {
 		if a%3 == 0 {
 			group.Unmatched = group.Pods[:1]
 		}
-		loads := append(LoadsAfter(w, group, int(c)), load, ColdStart(w, int(a)), Observed(w, group, "a"))
+		loads := append(LoadsAfter(w, group, int(c)), load, ColdStart(w, int(a)), observed(w, group, "a"))
 		for _, l := range loads {
 			plan := PlanFor(w, l, policy, Bytes(limit))
 			requireSound(t, plan)
@@ -76,7 +76,7 @@ func FuzzPlan(f *testing.F) {
 		if RequiredLimit(w, load, policy) <= 0 {
 			t.Error("a need of nothing")
 		}
-		Survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
+		survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
 		requireSound(t, Bootstrap(w.JVM, policy, Bytes(limit)))
 	})
 }
@@ -115,9 +115,9 @@ func FuzzParseJVMFlags(f *testing.F) {
 }
 
 func FuzzApplyProperties(f *testing.F) {
-	for _, s := range settings {
-		f.Add(s.names[0], "1")
-		f.Add("consumer."+s.names[0], "-1")
+	for i := range settings {
+		f.Add(settings[i].name, "1")
+		f.Add("consumer."+settings[i].name, "-1")
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
 		w := release(4, 4, 0)

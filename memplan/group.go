@@ -5,130 +5,131 @@ package memplan
 
 import "slices"
 
-// group is an assignment made ready to be asked for loads: computed once, in time n log n of its tasks.
+// group is an indexed assignment. It is computed once, in time n log n of its tasks.
 type group struct {
-	w *Workload
-	// rows are the processes of the group.
-	rows []row
-	// tasks per subtopology, at least those that were seen; the last entry counts tasks of subtopologies that the workload lacks.
+	w         *Workload
+	processes []groupProcess
+	// tasks per subtopology, at least the observed ones; the last entry counts tasks of subtopologies that the workload lacks.
 	tasks []int
-	// all tasks, those with stores, and those that no process runs as active.
+	// total are all tasks, stateful those with stores, unassigned those that no process runs as active.
 	total, stateful, unassigned int
 	// threads of all processes.
 	threads int
-	// warming says that some task has more copies than the standbys account for: a warm-up or a hand-over.
+	// warming: some task has more copies than the standbys account for, because of a warm-up or a hand-over.
 	warming bool
-	// standIns says that some rows stand for processes whose tasks are not known.
-	standIns bool
-	// byThreads has the threads of each row.
+	// placeholders: the tasks of some processes are not known.
+	placeholders bool
+	// byThreads ranks the processes by threads.
 	byThreads ranking
 }
 
-// row is one process.
-type row struct {
+// groupProcess is a process of the group.
+type groupProcess struct {
 	threads int
-	// active are its active tasks of both sides of a hand-over, any all its tasks; each sorted and without doubles.
-	active, any []taskKey
-	// loose is the number of active tasks where the tasks themselves are not known.
-	loose int
-	// hosts is filled for each active task: how many processes have a copy of it.
-	hosts []int32
+	// active are the active tasks of both sides of a hand-over, all the tasks of any role; each sorted and without duplicates.
+	active, all []taskKey
+	// unknown is the number of active tasks that are not known one by one.
+	unknown int
+	// copies has, for each active task, the number of processes with a copy of it.
+	copies []int32
 }
 
-// size is the number of tasks of all roles that the process is known to have.
-func (r *row) size() int { return len(r.any) + r.loose }
+// size returns the number of known tasks of all roles.
+func (p *groupProcess) size() int { return len(p.all) + p.unknown }
 
 // taskKey is the index of a subtopology and a partition in one number that sorts.
 type taskKey uint64
 
-// subtopology is the index of the task's subtopology.
+// subtopology returns the index of the task's subtopology.
 func (k taskKey) subtopology() int { return int(k >> 32) }
 
 // newGroup indexes an assignment.
 func newGroup(w *Workload, a Assignment) *group {
 	g := &group{w: w, tasks: make([]int, len(w.Subtopologies)+1)}
 	index := make(map[string]int, len(w.Subtopologies))
-	for i, s := range w.Subtopologies {
-		index[s.ID] = i
-		g.tasks[i] = clampCount(s.Tasks)
+	for i := range w.Subtopologies {
+		index[w.Subtopologies[i].ID] = i
+		g.tasks[i] = clampCount(w.Subtopologies[i].Tasks)
 	}
-	for _, pod := range members(a) {
-		g.rows = append(g.rows, g.rowOf(pod, index))
+	for _, pod := range podsOfGroup(a) {
+		g.processes = append(g.processes, g.processOf(pod, index))
 	}
 	g.count()
-	g.fill(len(a.Pods), len(a.Unmatched))
-	threads := make([]int, len(g.rows))
+	g.addPlaceholders(len(a.Pods), len(a.Unmatched))
+	threads := make([]int, len(g.processes))
 	for i := range threads {
-		threads[i] = g.rows[i].threads
+		threads[i] = g.processes[i].threads
+		g.threads = min(g.threads+threads[i], maxCount)
 	}
 	g.byThreads = rank(threads)
 	return g
 }
 
-// members are the processes of the group: the pods, or, where some processes are unmatched, those and the pods that were matched. The
-// other pods are then the unmatched processes, and must not count twice.
-func members(a Assignment) []Pod {
+// podsOfGroup returns the pods of the assignment, or, with unmatched processes, those processes and the pods with tasks. The other pods
+// are then the unmatched processes, and must not count twice.
+func podsOfGroup(a Assignment) []Pod {
 	if len(a.Unmatched) == 0 {
 		return a.Pods
 	}
 	all := slices.Clone(a.Unmatched)
 	for _, pod := range a.Pods {
-		if pod.Current.size()+pod.Target.size() > 0 {
+		if pod.Current.Len()+pod.Target.Len() > 0 {
 			all = append(all, pod)
 		}
 	}
 	return all
 }
 
-// fill adds a row for each pod that has none: while only the heaviest processes are known, the others may be as heavy.
-func (g *group) fill(pods, unmatched int) {
-	if unmatched > 0 {
-		heaviest := row{}
-		for _, r := range g.rows[:unmatched] {
-			heaviest.threads, heaviest.loose = max(heaviest.threads, r.threads), max(heaviest.loose, len(r.active))
-		}
-		for len(g.rows) < pods {
-			g.rows, g.standIns, g.unassigned = append(g.rows, heaviest), true, 0
-		}
+// addPlaceholders adds a process for each pod without one: while only the heaviest processes are known, the others may be as heavy.
+func (g *group) addPlaceholders(pods, unmatched int) {
+	if unmatched == 0 {
+		return
 	}
-	for i := range g.rows {
-		g.threads = min(g.threads+g.rows[i].threads, maxCount)
+	heaviest := groupProcess{}
+	for _, p := range g.processes[:unmatched] {
+		heaviest.threads = max(heaviest.threads, p.threads)
+		heaviest.unknown = max(heaviest.unknown, len(p.active))
+	}
+	for len(g.processes) < pods {
+		g.processes = append(g.processes, heaviest)
+		g.placeholders = true
+		g.unassigned = 0
 	}
 }
 
-// size is the number of tasks of all roles.
-func (t Tasks) size() int { return len(t.Active) + len(t.Standby) + len(t.WarmUp) }
-
-// rowOf indexes one process.
-func (g *group) rowOf(pod Pod, index map[string]int) row {
-	r := row{threads: clampCount(pod.Threads)}
-	if r.threads == 0 {
-		r.threads = max(clampCount(g.w.Threads.Value), 1)
+// processOf indexes one process.
+func (g *group) processOf(pod Pod, index map[string]int) groupProcess {
+	p := groupProcess{threads: clampCount(pod.Threads)}
+	if p.threads == 0 {
+		p.threads = max(clampCount(g.w.Threads.Value), 1)
 	}
-	r.any = make([]taskKey, 0, pod.Current.size()+pod.Target.size())
-	keys := func(to []taskKey, tasks []Task) []taskKey {
-		last, at := "", -1 // tasks come grouped by subtopology as a rule
-		for _, t := range tasks {
-			if at < 0 || t.Subtopology != last {
-				last, at = t.Subtopology, len(g.tasks)-1
-				if i, ok := index[t.Subtopology]; ok {
+	p.all = make([]taskKey, 0, pod.Current.Len()+pod.Target.Len())
+	add := func(tasks []Task) {
+		var last string // tasks usually come grouped by subtopology
+		at := -1
+		for _, task := range tasks {
+			if at < 0 || task.Subtopology != last {
+				last = task.Subtopology
+				at = len(g.tasks) - 1
+				if i, ok := index[task.Subtopology]; ok {
 					at = i
 				}
 			}
-			to = append(to, taskKey(at)<<32|taskKey(uint32(t.Partition)))
+			p.all = append(p.all, taskKey(at)<<32|taskKey(uint32(task.Partition)))
 		}
-		return to
 	}
-	r.any = keys(keys(r.any, pod.Current.Active), pod.Target.Active)
-	r.active = sortedSet(slices.Clone(r.any))
-	for _, side := range []*Tasks{&pod.Current, &pod.Target} {
-		r.any = keys(keys(r.any, side.Standby), side.WarmUp)
+	add(pod.Current.Active)
+	add(pod.Target.Active)
+	p.active = sortedSet(slices.Clone(p.all))
+	for _, tasks := range []*Tasks{&pod.Current, &pod.Target} {
+		add(tasks.Standby)
+		add(tasks.WarmUp)
 	}
-	r.any = sortedSet(r.any)
-	return r
+	p.all = sortedSet(p.all)
+	return p
 }
 
-// sortedSet sorts keys and removes doubles, in place.
+// sortedSet sorts keys and removes duplicates, in place.
 func sortedSet(keys []taskKey) []taskKey {
 	if !slices.IsSorted(keys) {
 		slices.Sort(keys)
@@ -136,23 +137,25 @@ func sortedSet(keys []taskKey) []taskKey {
 	return slices.Compact(keys)
 }
 
-// count fills what concerns the whole group: tasks seen, copies of each, totals.
+// count fills the numbers of the whole group: tasks, copies of each, totals.
 func (g *group) count() {
-	seen, copies := g.copies()
-	active := make([]bool, len(seen))
-	for i := range g.rows {
-		r := &g.rows[i]
-		r.hosts = make([]int32, len(r.active))
+	tasks, copies := g.copies()
+	active := make([]bool, len(tasks))
+	for i := range g.processes {
+		p := &g.processes[i]
+		p.copies = make([]int32, len(p.active))
 		from := 0 // both lists are sorted
-		for j, k := range r.active {
-			at, _ := slices.BinarySearch(seen[from:], k)
+		for j, task := range p.active {
+			at, _ := slices.BinarySearch(tasks[from:], task)
 			from += at
-			r.hosts[j], active[from] = copies[from], true
+			p.copies[j] = copies[from]
+			active[from] = true
 		}
 	}
-	perSubtopology, assigned := make([]int, len(g.tasks)), 0
-	for i, k := range seen {
-		perSubtopology[k.subtopology()]++
+	perSubtopology := make([]int, len(g.tasks))
+	assigned := 0
+	for i, task := range tasks {
+		perSubtopology[task.subtopology()]++
 		g.warming = g.warming || int(copies[i]) > 1+clampCount(g.w.Standbys.Value)
 		if active[i] {
 			assigned++
@@ -165,102 +168,78 @@ func (g *group) count() {
 			g.stateful += g.tasks[i]
 		}
 	}
-	g.total, g.stateful = min(g.total, maxCount), min(g.stateful, maxCount)
+	g.total = min(g.total, maxCount)
+	g.stateful = min(g.stateful, maxCount)
 	g.unassigned = max(g.total-assigned, 0)
 }
 
-// copies are all tasks that were seen, sorted, and how many processes have each.
-func (g *group) copies() (seen []taskKey, copies []int32) {
+// copies returns all observed tasks, sorted, and the number of processes with each.
+func (g *group) copies() (tasks []taskKey, copies []int32) {
 	n := 0
-	for i := range g.rows {
-		n += len(g.rows[i].any)
+	for i := range g.processes {
+		n += len(g.processes[i].all)
 	}
 	all := make([]taskKey, 0, n)
-	for i := range g.rows {
-		all = append(all, g.rows[i].any...)
+	for i := range g.processes {
+		all = append(all, g.processes[i].all...)
 	}
 	slices.Sort(all)
-	seen, copies = all[:0], make([]int32, 0, n)
-	for _, k := range all {
-		if len(seen) == 0 || seen[len(seen)-1] != k {
-			seen, copies = append(seen, k), append(copies, 0)
+	tasks = all[:0]
+	copies = make([]int32, 0, n)
+	for _, task := range all {
+		if len(tasks) == 0 || tasks[len(tasks)-1] != task {
+			tasks = append(tasks, task)
+			copies = append(copies, 0)
 		}
 		copies[len(copies)-1]++
 	}
-	return seen, copies
+	return tasks, copies
 }
 
-// find is the row of a pod, -1 if the assignment has no such pod. With unmatched processes it is only a sign that the pod exists.
-func (g *group) find(a Assignment, pod string) int {
-	return slices.IndexFunc(a.Pods, func(p Pod) bool { return p.Name == pod })
-}
-
-// empty is the load of nothing.
+// empty returns a load without tasks.
 func (g *group) empty() Load { return Load{Threads: 1, Caps: make([]Cap, len(g.w.Subtopologies))} }
 
-// observed is what a process runs now.
-func (g *group) observed(r *row) Load {
-	load := Load{Threads: r.threads, Active: len(r.active), Total: len(r.any), Caps: make([]Cap, len(g.w.Subtopologies))}
-	unknown := Cap{}
-	g.countInto(load.Caps, &unknown, r)
-	for i := range load.Caps { // a task of a subtopology that the workload lacks may be like any other
-		load.Caps[i].Active += unknown.Active
-		load.Caps[i].Total += unknown.Total
+// observed returns the present load of a process.
+func (g *group) observed(p *groupProcess) Load {
+	load := Load{Threads: p.threads, Active: len(p.active), Total: len(p.all), Caps: make([]Cap, len(g.w.Subtopologies))}
+	foreign := Cap{} // tasks of subtopologies that the workload lacks
+	capOf := func(task taskKey) *Cap {
+		if i := task.subtopology(); i < len(load.Caps) {
+			return &load.Caps[i]
+		}
+		return &foreign
+	}
+	for _, task := range p.active {
+		capOf(task).Active++
+	}
+	for _, task := range p.all {
+		capOf(task).Total++
+	}
+	for i := range load.Caps { // a foreign task may be like any other
+		load.Caps[i].Active += foreign.Active
+		load.Caps[i].Total += foreign.Total
 	}
 	return load
 }
 
-// heaviestObserved is the load that holds what each process runs now.
+// heaviestObserved returns the load that holds the present load of each process.
 func (g *group) heaviestObserved() Load {
 	load := g.empty()
-	for r := range g.rows {
-		load = heavier(load, g.observed(&g.rows[r]))
+	for i := range g.processes {
+		load = heavier(load, g.observed(&g.processes[i]))
 	}
 	return load
 }
 
-// countInto counts the tasks of a process by subtopology.
-func (g *group) countInto(caps []Cap, unknown *Cap, r *row) {
-	at := func(k taskKey) *Cap {
-		if i := k.subtopology(); i < len(caps) {
-			return &caps[i]
-		}
-		return unknown
-	}
-	for _, k := range r.active {
-		at(k).Active++
-	}
-	for _, k := range r.any {
-		at(k).Total++
-	}
-}
-
-// loadsAfter is the load of each pod after any losses others are lost.
-func (g *group) loadsAfter(a Assignment, losses int) []Load {
-	loads := make([]Load, len(a.Pods))
+// loadsAfter returns the load of each pod after a number of other pods failed.
+func (g *group) loadsAfter(a Assignment, failures int) []Load {
+	b := g.bounds(failures)
 	if len(a.Unmatched) > 0 {
-		heaviest := g.heaviest(losses)
-		for i := range loads {
-			loads[i] = heaviest
-		}
-		return loads
+		return slices.Repeat([]Load{b.heaviest()}, len(a.Pods))
 	}
-	b := g.bounds(losses)
+	loads := make([]Load, len(a.Pods))
 	for i := range loads {
 		loads[i] = b.load(i)
 	}
 	return loads
-}
-
-// after is the load of one process after any losses others are lost.
-func (g *group) after(i, losses int) Load { return g.bounds(losses).load(i) }
-
-// heaviest is the load that holds for every process.
-func (g *group) heaviest(losses int) Load {
-	b := g.bounds(losses)
-	load := g.empty()
-	for i := range g.rows {
-		load = heavier(load, b.load(i))
-	}
-	return load
 }

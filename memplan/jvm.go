@@ -3,7 +3,7 @@
 
 package memplan
 
-// HeapMode says who decides the size of the heap.
+// HeapMode is the source of the size of the heap.
 type HeapMode uint8
 
 // The heap modes.
@@ -12,7 +12,7 @@ const (
 	HeapPercent HeapMode = iota
 	// HeapFixed is -Xmx or -XX:MaxHeapSize.
 	HeapFixed
-	// HeapPlanned leaves it to the plan, which gives the flags for it.
+	// HeapPlanned leaves the size to the plan, which sets the flags for it.
 	HeapPlanned
 )
 
@@ -30,35 +30,35 @@ const (
 	Shenandoah
 )
 
-// JVM holds the flags and facts of the Java virtual machine that decide its memory.
+// JVM has the flags and facts of the Java virtual machine that determine its memory.
 type JVM struct {
-	// Version is the feature version, such as 21. 0 means not known.
+	// Version is the feature version, such as 21; 0 if it is not known.
 	Version  Fact[int]
 	HeapMode HeapMode
 	// MaxHeap is the heap in mode HeapFixed. In mode HeapPlanned it pins the heap; 0 leaves the size to the plan.
 	MaxHeap Fact[Bytes]
-	// InitialHeap is -Xms. In mode HeapPercent the heap is never smaller. 0 means not set.
+	// InitialHeap is -Xms; 0 if it is not set. In mode HeapPercent the heap is never smaller.
 	InitialHeap Fact[Bytes]
-	// LeastHeap is a heap that the application is known to get along with, in mode HeapPlanned: the plan gives it no less, and no more
-	// than its lines need. 0: as much as the JVM would take by itself, where the native side leaves it.
+	// LeastHeap is a heap that the application is known to run with, in mode HeapPlanned: the planned heap is not smaller, and larger only
+	// for its lines. 0: as large as the JVM's own heap, where the native side leaves room for it.
 	LeastHeap Bytes
-	// MaxRAM replaces the container's limit in mode HeapPercent. 0 means not set.
+	// MaxRAM replaces the container's limit in mode HeapPercent; 0 if it is not set.
 	MaxRAM Fact[Bytes]
 	// MaxRAMPercentage and MinRAMPercentage are percentages of the limit in mode HeapPercent; the second holds for small containers.
 	MaxRAMPercentage, MinRAMPercentage Fact[float64]
 	Collector                          Fact[Collector]
-	// CPUs that the JVM sees: the container's limit rounded up, or the node's.
+	// CPUs of the JVM: the container's limit rounded up, or the node's.
 	CPUs Fact[int]
-	// Metaspace and CodeCache are the most that the regions may use: measured, or assumed and then held within MaxMetaspaceSize and
+	// Metaspace and CodeCache are the largest sizes of the regions: measured, or assumed and then capped by MaxMetaspaceSize and
 	// ReservedCodeCacheSize. The flags are caps, not uses.
 	Metaspace, CodeCache Fact[Bytes]
-	// MaxDirect is MaxDirectMemorySize. 0 means as large as the heap.
+	// MaxDirect is MaxDirectMemorySize; 0: as large as the heap.
 	MaxDirect Fact[Bytes]
 	// ThreadStack is -Xss.
 	ThreadStack Fact[Bytes]
 }
 
-// String is the collector as the JVM's flags name it.
+// String returns the collector's name in the JVM's flags.
 func (c Collector) String() string {
 	return [...]string{"auto", "Serial", "Parallel", "G1", "ZGC", "Shenandoah"}[min(c, Shenandoah)]
 }

@@ -192,7 +192,7 @@ func TestParseJVMFlags(t *testing.T) {
 		"a unit of Kubernetes":               {flags: []string{"-Xmx2Gi"}, change: func(*JVM) {}, wantErr: `JVM flag -Xmx2Gi: "2Gi" must be a size such as 512m`},
 		"an exponent":                        {flags: []string{"-XX:MaxDirectMemorySize=1e9"}, change: func(*JVM) {}, wantErr: `JVM flag -XX:MaxDirectMemorySize=1e9: "1e9" must be a size`},
 		"a negative percentage":              {flags: []string{"-XX:MinRAMPercentage=-5"}, change: func(*JVM) {}, wantErr: "must be a percentage of 0 to 100"},
-		"three collectors, one switched off": {flags: []string{"-XX:+UseZGC", "-XX:-UseZGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"}, change: func(j *JVM) { j.Collector = Known(Parallel, App) }, wantErr: "-XX:+UseG1GC and -XX:+UseParallelGC are several garbage collectors"},
+		"three collectors, one switched off": {flags: []string{"-XX:+UseZGC", "-XX:-UseZGC", "-XX:+UseG1GC", "-XX:+UseParallelGC"}, change: func(j *JVM) { j.Collector = Known(Parallel, App) }, wantErr: "-XX:+UseG1GC and -XX:+UseParallelGC choose several garbage collectors"},
 		"an empty size":                      {flags: []string{"-Xmx"}, change: func(*JVM) {}, wantErr: "must be a size"},
 		"a negative size":                    {flags: []string{"-Xss-1m"}, change: func(*JVM) {}, wantErr: "must be a size"},
 		"a percentage that is none":          {flags: []string{"-XX:MaxRAMPercentage=NaN"}, change: func(*JVM) {}, wantErr: "must be a percentage of 0 to 100"},

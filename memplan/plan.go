@@ -4,88 +4,50 @@
 package memplan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
 
-// Pool is one of the two pools of memory.
-type Pool uint8
-
-// The pools.
-const (
-	// Heap is the Java heap.
-	Heap Pool = iota
-	// Native is everything else that the cgroup counts.
-	Native
-)
-
-// String is the pool in lower case.
-func (p Pool) String() string {
-	if p == Heap {
-		return "heap"
-	}
-	return "native"
-}
-
-// Line is one itemised use of memory.
-type Line struct {
-	Region Region
-	Pool   Pool
-	// Name is the region as people read it.
-	Name string
-	// Bound is never exceeded; limits are made of it. Expected is the peak to expect; requests are made of it.
-	Bound, Expected Bytes
-	// Count and Unit explain Bound where it is a product; Count 0 means it is not.
-	Count int64
-	Unit  Bytes
-	From  Provenance
-	// Why names the formula in words.
-	Why string
-	// Client is the application id of another client of the process. It is empty for the planned application and the process itself.
-	Client string
-}
-
-// ConfigKind says where a config goes.
+// ConfigKind is the place of a config.
 type ConfigKind uint8
 
 // The kinds of config.
 const (
 	// JVMOption is a line of the JVM's options file.
 	JVMOption ConfigKind = iota
-	// Property is a plan property that is read inside the process.
+	// Property is a property of the plan, which is read inside of the process.
 	Property
 )
 
-// Config is one setting that the plan wants in force.
+// Config is one setting of a plan.
 type Config struct {
 	Kind ConfigKind
 	// Name of a JVM option is the whole flag up to its value, such as "-XX:MaxRAM".
 	Name string
-	// Value is empty for a flag that has none.
+	// Value is empty for a flag without one.
 	Value string
 	From  Provenance
 }
 
-// Verdict says whether a plan holds.
+// Verdict is the judgement of a plan.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Fits means that all bounds together leave the headroom free, and the heap holds its own lines.
+	// Fits: all bounds together leave the headroom free, and the heap holds its own lines.
 	Fits Verdict = iota
-	// LimitTooSmall means that a larger limit is needed.
+	// LimitTooSmall: a larger limit is required.
 	LimitTooSmall
-	// HeapTooSmall means that the limit holds, but the heap that the application set itself does not.
+	// HeapTooSmall: the limit holds, but the heap that the application set itself does not.
 	HeapTooSmall
 )
 
-// Deficit is an amount that is missing.
+// Deficit is a missing amount.
 type Deficit struct {
 	Pool Pool
-	// Missing is the amount by which the pool is too small.
+	// Missing is the amount that the pool lacks.
 	Missing Bytes
-	// Message says what is missing, why, and what would cure it.
+	// Message describes the deficit and its cure.
 	Message string
 }
 
@@ -96,115 +58,112 @@ type Plan struct {
 	Heap Bytes
 	// Headroom is the part of the limit that stays unplanned.
 	Headroom Bytes
-	// Bound and Expected are the totals of the container: the heap in full and all native lines. Bound is at most Limit - Headroom when
-	// the verdict is Fits.
+	// Bound and Expected are the totals of the container: the whole heap and all native lines. Bound is at most Limit - Headroom if the
+	// verdict is Fits.
 	Bound, Expected Bytes
-	// RequiredLimit is the smallest limit that holds the load: not below Limit when the plan does not fit, and MaxBytes if no limit holds.
+	// RequiredLimit is the smallest limit that holds the load: not below Limit if the plan does not fit, and MaxBytes if no limit holds.
 	RequiredLimit Bytes
-	// RequiredLimitAtDefaults is the smallest limit that holds the load with no config lowered for it. It is larger than Need only where the plan
-	// may choose configs: in between, it trades throughput for memory. As with Need, no limit cures a heap that the application fixed.
+	// RequiredLimitAtDefaults is the smallest limit that holds the load with no config lowered. It is larger than RequiredLimit only where
+	// the plan may choose configs: between the two, the plan trades throughput for memory. No limit cures a heap that the application set.
 	RequiredLimitAtDefaults Bytes
-	// Collector is the collector that this plan counts.
+	// Collector is the collector of this plan.
 	Collector Collector
-	// Load is the load that was planned for.
+	// Load is the planned load.
 	Load Load
-	// Lines are all uses, heap first. When the heap holds them, the bounds of the heap lines add up to the heap.
+	// Lines are all uses, heap first. If the heap holds them, the bounds of the heap lines add up to the heap.
 	Lines   []Line
 	Configs []Config
 	Verdict Verdict
-	// Deficits say what is missing when the verdict is not Fits.
+	// Deficits are the missing amounts if the verdict is not Fits.
 	Deficits []Deficit
 	// Split is the top-down split, for people.
 	Split Split
-	// Warnings are for people: what the plan cannot cure.
+	// Warnings are problems for people, which the plan cannot cure.
 	Warnings []string
 }
 
-// Fits says whether the verdict is Fits.
+// Fits reports whether the verdict is Fits.
 func (p Plan) Fits() bool { return p.Verdict == Fits }
 
 // PlanFor plans a load under a limit.
 func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
-	p := derived(&w, load, policy, limit)
-	search := p.limits()
-	r, least := search.at(limit), search
-	if w.derives() {
-		least = atFloors(&w, load, policy)
+	p := newProcess(&w, load, policy)
+	defaults := p.atDefaults()
+	floors := defaults
+	chosen := defaults
+	if w.mayTune() {
+		floors = p.atFloors()
+		chosen = p.choose(limit, defaults, floors)
 	}
-	plan := Plan{Limit: max(limit, 0), Headroom: r.headroom, Collector: r.collector, Load: p.load}
-	plan.Heap = r.heapHigh
-	if w.JVM.HeapMode != HeapPlanned {
-		plan.Heap = w.JVM.HeapUnder(limit)
-	}
-	plan.Verdict = search.verdict(r)
-	plan.RequiredLimit = least.need(0)
-	if plan.Verdict == LimitTooSmall && plan.RequiredLimit <= limit {
-		plan.RequiredLimit = least.need(limit)
-	}
+	r := chosen.at(limit)
+	plan := r.plan()
+	plan.RequiredLimit = floors.requiredFor(limit)
 	plan.RequiredLimitAtDefaults = plan.RequiredLimit
-	if w.derives() {
-		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, newPlanner(&w, load, policy).limits().need(0))
+	if w.mayTune() {
+		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, defaults.requiredLimit(0))
 	}
-	p.limitLines(r)
-	plan.Lines = byPool(p.lines)
-	plan.Bound = r.heapHigh.Add(p.nativeSum)
-	plan.Expected = plan.Heap.Add(expectedNative(p.lines))
-	plan.Split = splitOf(plan, r)
-	plan.Deficits = p.shortages(plan, r)
-	plan.Configs = p.configs(plan, r)
+	plan.Deficits = r.deficits(&plan)
 	for _, problem := range problems(&w, policy, limit) {
 		plan.Warnings = append(plan.Warnings, problem.Error())
 	}
-	plan.Warnings = append(plan.Warnings, p.findings(plan)...)
+	ofLimit := r.entries()
+	plan.Lines = linesByPool(chosen.tunable.lines, p.fixed.lines, ofLimit.lines)
+	plan.Expected = plan.Heap.Add(expectedNative(plan.Lines))
+	plan.Warnings = append(plan.Warnings, r.findings(&plan, slices.Concat(chosen.tunable.notes, p.fixed.notes, ofLimit.notes))...)
 	return plan
 }
 
-// Bootstrap plans with nothing but the limit and the JVM known: process regions, one stream thread with default clients, the heap, and
+// RequiredLimit returns the smallest limit, in whole MiB, that holds a load; MaxBytes if none does, as with MaxRAMPercentage=95. Where the
+// heap is independent of the limit, only native memory counts: no limit cures a small -Xmx.
+//
+// A larger limit holds too, with one exception: at 1792 MiB the JVM changes to a costlier collector, so a load that fits just below may
+// not fit just above. Plan.RequiredLimit for a limit above 1792 MiB is then the larger limit that holds.
+//
+// A running process keeps the heap that it was started with: set it as HeapFixed. A running JVM does not follow its limit.
+func RequiredLimit(w Workload, load Load, policy Policy) Bytes {
+	return newProcess(&w, load, policy).atFloors().requiredLimit(0)
+}
+
+// Bootstrap plans with only the limit and the JVM known: the regions of the process, one stream thread with default clients, the heap, and
 // the rest for the shared cache.
 func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan {
 	w := NewWorkload(Fact[Version]{})
-	w.JVM, w.Bounded = jvm, true
+	w.JVM = jvm
+	w.Bounded = true
 	return PlanFor(w, Load{Threads: 1}, policy, limit)
 }
 
-// limitLines adds the lines that depend on the limit.
-func (p *planner) limitLines(r layout) {
-	reserve := r.heapHigh.Sub(p.heapSum)
-	p.add(Line{Region: RegionHeapReserve, Pool: Heap, Name: "free heap", Bound: reserve, Expected: reserve, From: p.heapFrom(),
-		Why: "heap - its lines: what the collector works with"})
-	p.add(Line{Region: RegionCollector, Pool: Native, Name: "collector", Bound: r.collectorNative, Expected: r.collectorNative,
-		From: Measured, Why: "beside the heap, by collector and heap size"})
-	if p.w.Bounded {
-		p.boundedLines(r.cache)
+// plan returns the numbers of the layout as a plan.
+func (r *layout) plan() Plan {
+	plan := Plan{Limit: r.limit, Headroom: r.headroom, Collector: r.collector, Load: r.load, Heap: r.heapHigh, Verdict: r.verdict(), Split: r.split()}
+	if r.w.JVM.HeapMode != HeapPlanned {
+		plan.Heap = r.w.JVM.HeapUnder(r.limit)
 	}
-	p.add(Line{Region: RegionKernel, Pool: Native, Name: "page tables", Bound: r.kernel, Expected: r.kernel, From: Derived, Why: "limit / 512"})
-	p.add(Line{Region: RegionPageCache, Pool: Native, Name: "page cache", Bound: r.pageCache, Expected: r.pageCache, From: Assumed,
-		Why: "a floor: with less the JVM stalls on re-reading its own code"})
+	plan.Bound = r.heapHigh.Add(r.jvm).Add(plan.Split.StateRequired)
+	plan.Configs = r.configs(plan.Heap)
+	return plan
 }
 
-// heapFrom is where the size of the heap came from.
-func (p *planner) heapFrom() Provenance {
-	jvm := &p.w.JVM
-	switch jvm.HeapMode {
-	case HeapFixed:
-		return jvm.MaxHeap.From
-	case HeapPlanned:
-		if jvm.MaxHeap.Value > 0 {
-			return jvm.MaxHeap.From
+// linesByPool joins lines, those of the heap first.
+func linesByPool(parts ...[]Line) []Line {
+	count := 0
+	for _, part := range parts {
+		count += len(part)
+	}
+	lines := make([]Line, 0, count)
+	for _, pool := range [...]Pool{Heap, Native} {
+		for _, part := range parts {
+			for i := range part {
+				if part[i].Pool == pool {
+					lines = append(lines, part[i])
+				}
+			}
 		}
-		return Derived
-	default:
-		return jvm.MaxRAMPercentage.From
 	}
-}
-
-// byPool puts the heap lines first and otherwise keeps the order.
-func byPool(lines []Line) []Line {
-	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(a.Pool, b.Pool) })
 	return lines
 }
 
-// expectedNative is the sum of the expected peaks outside the heap.
+// expectedNative returns the sum of the expected peaks outside of the heap.
 func expectedNative(lines []Line) Bytes {
 	sum := Bytes(0)
 	for i := range lines {
@@ -215,57 +174,33 @@ func expectedNative(lines []Line) Bytes {
 	return sum
 }
 
-// verdict judges a layout.
-func (l limits) verdict(r layout) Verdict {
-	switch {
-	case r.fits():
-		return Fits
-	case r.short <= 0 && l.heapIsGiven():
-		return HeapTooSmall
-	default:
-		return LimitTooSmall
-	}
-}
-
-// heapIsGiven says whether the heap does not depend on the limit, so that no limit cures a heap that is too small.
-func (l limits) heapIsGiven() bool {
-	jvm := &l.p.w.JVM
-	switch jvm.HeapMode {
-	case HeapFixed:
-		return true
-	case HeapPlanned:
-		return jvm.MaxHeap.Value > 0
-	default:
-		return jvm.MaxRAM.Value > 0
-	}
-}
-
-// shortages says what is missing in each pool.
-func (p *planner) shortages(plan Plan, r layout) []Deficit {
+// deficits returns the missing amounts of each pool.
+func (r *layout) deficits(plan *Plan) []Deficit {
 	var found []Deficit
-	if r.heapShort > 0 {
-		heap := p.heapSum.Scale(liveDen, liveNum)
-		found = append(found, Deficit{Pool: Heap, Missing: heap.Sub(r.heapLow), Message: fmt.Sprintf(
+	if r.heapDeficit > 0 {
+		required := r.heap.over(liveShare)
+		found = append(found, Deficit{Pool: Heap, Missing: required.Sub(r.heapLow), Message: fmt.Sprintf(
 			"the heap of %v is too small: its lines take %s and may fill %d %% of it; a heap of %v holds them%s",
-			plan.Heap, short(p.heapSum), liveNum*100/liveDen, heap.alignUp(MiB), p.heapCure(plan, r, heap))})
+			plan.Heap, short(r.heap), liveShare.num*100/liveShare.den, required.alignUp(MiB), r.heapCure(required))})
 	}
-	if r.short > 0 {
+	if r.deficit > 0 {
 		cure := fmt.Sprintf("a limit of %v holds the load", plan.RequiredLimit)
 		if plan.RequiredLimit == MaxBytes {
-			cure = "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"
+			cure = "no limit holds the load, since the heap's percentage, headroom and page cache leave no room; lower MaxRAMPercentage"
 		}
-		found = append(found, Deficit{Pool: Native, Missing: r.short, Message: fmt.Sprintf(
-			"the limit of %v is too small by %s: %s", plan.Limit, short(r.short), cure)})
+		found = append(found, Deficit{Pool: Native, Missing: r.deficit, Message: fmt.Sprintf(
+			"the limit of %v is too small by %s: %s", r.limit, short(r.deficit), cure)})
 	}
 	return found
 }
 
-// heapCure says how a heap that is a percentage gets as large as it must be, where the limit has room for that: a larger limit would be
-// the dearer cure.
-func (p *planner) heapCure(plan Plan, r layout, heap Bytes) string {
-	room := Bytes(0).Sub(r.short).Add(r.heapHigh)
-	if p.w.JVM.HeapMode != HeapPercent || p.w.JVM.MaxRAM.Value > 0 || heap.Add(maxHeapAlignment) > room || plan.Limit <= 0 {
+// heapCure describes how a heap that is a percentage of the limit reaches the required size, where the limit has room for it. A larger
+// limit would be the more expensive cure.
+func (r *layout) heapCure(required Bytes) string {
+	isPercentage := r.w.JVM.HeapMode == HeapPercent && r.w.JVM.MaxRAM.Value <= 0
+	room := r.heapHigh.Sub(r.deficit)
+	if !isPercentage || required.Add(maxHeapAlignment) > room || r.limit <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and the limit has room for it: set MaxRAMPercentage to %d, a larger limit is not needed", heap.Scale(100, int64(plan.Limit))+1)
+	return fmt.Sprintf(", and the limit has room for it: set MaxRAMPercentage to %d, a larger limit is not needed", required.Scale(100, int64(r.limit))+1)
 }

@@ -21,12 +21,12 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 	want := Split{
 		Threads: 2, Process: 48 * MiB, Heap: 652 * MiB, HeapPerThread: 326 * MiB,
 		Producer: 32 * MiB, Consumer: 2*MiB + restore, Buffer: 2 * 2000 * 1200,
-		CacheNeed: (10*MiB).Scale(1064+350+1000+16, 1064).Scale(1, 2),
-		Native:    3*GiB - (3*GiB).Scale(1, 10) - 1000*MiB,
+		CacheRequired: (10*MiB).Scale(1064+350+1000+16, 1064).Scale(1, 2),
+		Native:        3*GiB - (3*GiB).Scale(1, 10) - 1000*MiB,
 	}
 	want.Allocable = want.HeapPerThread - want.Producer - want.Consumer
 	want.Cache = want.Allocable - want.Buffer
-	want.JVM, want.State, want.StateNeed = s.JVM, want.Native-s.JVM, s.StateNeed
+	want.JVM, want.State, want.StateRequired = s.JVM, want.Native-s.JVM, s.StateRequired
 	if d := cmp.Diff(want, s); d != "" {
 		t.Errorf("split (-want +got):\n%s", d)
 	}
@@ -34,8 +34,8 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 	for _, region := range []Region{RegionStoreFixed, RegionCompaction, RegionRestoreBatches, RegionIterators, RegionAllocator} {
 		state += plan.line(region).Bound
 	}
-	if s.StateNeed != state {
-		t.Errorf("stores need %v, the lines say %v", s.StateNeed, state)
+	if s.StateRequired != state {
+		t.Errorf("stores need %v, the lines say %v", s.StateRequired, state)
 	}
 }
 
@@ -44,14 +44,14 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 		w := g.workload()
 		plan := PlanFor(w, g.load(w), g.policy(), g.anyLimit())
 		s := plan.Split
-		if got, want := s.State-s.StateNeed, plan.Limit-plan.Headroom-plan.Bound; got != want {
+		if got, want := s.State-s.StateRequired, plan.Limit-plan.Headroom-plan.Bound; got != want {
 			t.Errorf("State leaves %v, the limit %v", got, want)
 		}
 		heapShort, slack := false, Bytes(6*s.Threads) // shares of a thread are rounded up
 		for _, shortage := range plan.Deficits {
 			heapShort = heapShort || shortage.Pool == Heap
 		}
-		if left := (s.Cache - s.CacheNeed) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
+		if left := (s.Cache - s.CacheRequired) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
 			t.Errorf("Cache leaves %v, heap too small: %v", left, heapShort)
 		}
 	})
@@ -60,8 +60,8 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 func TestNegativeCacheAndStateWarn(t *testing.T) {
 	w := with(keyValueApp(4), flags(t, "-Xmx32m"))
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 200*MiB)
-	requireWarning(t, plan, "this instance may not have enough heap: producer, consumers and record queues take")
-	requireWarning(t, plan, "this instance may not have enough native memory: the JVM takes")
+	requireWarning(t, plan, "the heap may be too small: producers, consumers and record queues exceed it by 76.1 MiB per thread, even without a record cache")
+	requireWarning(t, plan, "native memory may be too small: the JVM exceeds it by 171.7 MiB, even without a state store")
 	if plan.Split.Cache >= 0 || plan.Split.State >= 0 {
 		t.Errorf("split %+v, want both negative", plan.Split)
 	}
@@ -76,7 +76,7 @@ func TestShortagesNameTheCure(t *testing.T) {
 		"a larger limit":    {limit: 512 * MiB, want: "the limit of 512 MiB is too small by"},
 		"which one":         {limit: 512 * MiB, want: " MiB holds the load"},
 		"a larger heap":     {flags: "-Xmx64m", limit: 2 * GiB, want: "the heap of 64 MiB is too small: its lines take"},
-		"a lower share":     {flags: "-XX:MaxRAMPercentage=95", limit: 2 * GiB, want: "no limit holds the load: the heap's percentage, headroom and page cache leave nothing; lower MaxRAMPercentage"},
+		"a lower share":     {flags: "-XX:MaxRAMPercentage=95", limit: 2 * GiB, want: "no limit holds the load, since the heap's percentage, headroom and page cache leave no room; lower MaxRAMPercentage"},
 		"heap and limit":    {flags: "-Xmx64m", limit: 128 * MiB, want: "; the limit of 128 MiB is too small"},
 		"a limit of 0":      {limit: 0, want: "the limit of 0 B is too small"},
 		"a negative limit ": {limit: -5, want: "the limit of 0 B is too small"},
@@ -92,6 +92,26 @@ func TestShortagesNameTheCure(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAHeapDeficitIsWhatTheLinesLack(t *testing.T) {
+	forSeeds(t, func(t *testing.T, g generator) {
+		w := g.workload()
+		w.Bounded = false // a larger heap leaves the configs as they are
+		w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(Bytes(2+g.IntN(400))*MiB, App)
+		load, policy := g.load(w), g.policy()
+		plan := PlanFor(w, load, policy, 64*GiB)
+		if plan.Verdict != HeapTooSmall || plan.Deficits[0].Missing > 16*GiB {
+			return
+		}
+		w.JVM.MaxHeap.Value = (plan.Heap + plan.Deficits[0].Missing).alignUp(MiB)
+		if got := PlanFor(w, load, policy, 64*GiB).Verdict; got != Fits {
+			t.Errorf("a heap of %v misses %v, one of %v has the verdict %d", plan.Heap, plan.Deficits[0].Missing, w.JVM.MaxHeap.Value, got)
+		}
+		if w.JVM.MaxHeap.Value -= maxHeapAlignment; w.JVM.MaxHeap.Value > plan.Heap && PlanFor(w, load, policy, 64*GiB).Fits() {
+			t.Errorf("a heap of %v misses %v, but %v fits", plan.Heap, plan.Deficits[0].Missing, w.JVM.MaxHeap.Value)
+		}
+	})
 }
 
 func TestPlannedHeap(t *testing.T) {
@@ -182,15 +202,15 @@ func TestWarnings(t *testing.T) {
 		"buffer.memory below batch.size": {w: with(keyValueApp(1), func(w *Workload) { w.Clients.Producer.BufferMemory = Known(KiB, App) }), want: "buffer.memory of 1 KiB is less than batch.size of 16 KiB"},
 		"a record above buffer.memory":   {w: with(keyValueApp(1), func(w *Workload) { w.Records.Largest = Known(64*MiB, Spec) }), want: "RecordTooLargeException"},
 		"a producer for each task":       {w: with(keyValueApp(1), version(3, 4, 0), func(w *Workload) { w.Guarantee = Known(ExactlyOnceV1, App) }), want: "use exactly_once_v2"},
-		"in-memory stores of no size":    {w: with(keyValueApp(1), store(Store{InMemory: true})), want: "stores on the heap without a known size (1)"},
-		"suppress buffers of no size":    {w: with(keyValueApp(1), store(Store{Kind: Suppress})), want: "stores on the heap without a known size (1)"},
-		"stores of no known size":        {w: keyValueApp(1), want: "stores without a known size (1): their index"},
-		"a state directory in memory":    {w: with(keyValueApp(1), func(w *Workload) { w.StateDir.InMemory = true }), want: "the state directory is in memory, and stores without a known size (1)"},
+		"in-memory stores of no size":    {w: with(keyValueApp(1), store(Store{InMemory: true})), want: "stores of unknown size on the heap (1) are not counted"},
+		"suppress buffers of no size":    {w: with(keyValueApp(1), store(Store{Kind: Suppress})), want: "stores of unknown size on the heap (1) are not counted"},
+		"stores of no known size":        {w: keyValueApp(1), want: "stores of unknown size (1): their index"},
+		"a state directory in memory":    {w: with(keyValueApp(1), func(w *Workload) { w.StateDir.InMemory = true }), want: "the state directory is in memory, and its stores of unknown size (1) are not counted"},
 		"glibc's arenas":                 {w: keyValueApp(1), want: "up to 124.7 MiB more than it accounts for; set MALLOC_ARENA_MAX=2 or load jemalloc"},
 		"jemalloc, perhaps": {
-			w: with(keyValueApp(1), func(w *Workload) { w.Allocator = Known(Jemalloc, Assumed) }), want: "jemalloc is asked for, but was not seen in the process",
+			w: with(keyValueApp(1), func(w *Workload) { w.Allocator = Known(Jemalloc, Assumed) }), want: "jemalloc is configured but was not found in the process",
 		},
-		"glibc's arenas, surely": {w: with(keyValueApp(1), malloc(Glibc)), want: "that saves up to 124.7 MiB"},
+		"glibc's arenas, surely": {w: with(keyValueApp(1), malloc(Glibc)), want: "load jemalloc to save up to 124.7 MiB"},
 		"uncommitted writes have no end": {w: with(keyValueApp(1), version(4, 4, 0), func(w *Workload) {
 			w.Clients.TransactionalStores, w.Clients.Uncommitted = Known(true, App), Known(Bytes(-1), App)
 		}), want: "statestore.uncommitted.max.bytes is -1"},
@@ -252,7 +272,7 @@ func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
 	if below < 1750*MiB || below >= serverClass {
 		t.Fatalf("need %v, the test wants it just below %v", below, serverClass)
 	}
-	above := newPlanner(&w, load, DefaultPolicy()).limits().need(serverClass)
+	above := newProcess(&w, load, DefaultPolicy()).atDefaults().requiredLimit(serverClass)
 	if above <= serverClass {
 		t.Errorf("need %v from %v on, but G1 takes more than Serial", above, serverClass)
 	}
@@ -266,7 +286,7 @@ func TestSurvives(t *testing.T) {
 	w := keyValueApp(12)
 	w.Protocol = Known(Streams, Measured)
 	a := evenly(w, 3, 1)
-	need := func(losses int) Bytes { return RequiredLimit(w, LoadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
+	need := func(losses int) Bytes { return RequiredLimit(w, loadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
 	limits := func(limit Bytes) map[string]Bytes {
 		all := map[string]Bytes{}
 		for _, pod := range a.Pods {
@@ -287,12 +307,12 @@ func TestSurvives(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Survives(w, a, DefaultPolicy(), c.limits); got != c.want {
+			if got := survives(w, a, DefaultPolicy(), c.limits); got != c.want {
 				t.Errorf("survives %d, want %d", got, c.want)
 			}
 		})
 	}
-	if got := Survives(w, Assignment{}, DefaultPolicy(), nil); got != -1 {
+	if got := survives(w, Assignment{}, DefaultPolicy(), nil); got != -1 {
 		t.Errorf("no pods survive %d losses, want -1", got)
 	}
 }

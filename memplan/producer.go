@@ -3,83 +3,80 @@
 
 package memplan
 
-// batchOverhead is the heap of a producer batch beside its buffer, in bytes (measured in a heap dump of KAFKA-9703: 65,624 B a batch
+// batchOverhead is the heap of a producer batch beside its buffer, in bytes (measured in a heap dump of KAFKA-9703: 65,624 B for a batch
 // of 65,536).
 const batchOverhead Bytes = 88
 
 // producers adds the lines of the producers: buffer pools, compression contexts and split batches.
-func (p *planner) producers() {
-	cfg := &p.w.Clients.Producer
-	count, from := p.producerCount()
-	line := product(RegionProducer, Heap, "producer buffers", count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from),
-		"producers x buffer.memory")
-	batches := p.openBatches(count)
-	line.Expected = min(line.Bound, max(cfg.BatchSize.Value, 0).Mul(batches)) // the pool fills lazily, batch by batch
-	p.add(line)
-	p.compression(batches, min(batches, p.writtenPartitions(1)))
-	p.splitBatches(count)
+func (b *builder) producers() {
+	cfg := &b.w.Clients.Producer
+	count, from := b.producerCount()
+	batches := b.openBatches(count)
+	// The pool fills lazily, batch by batch.
+	b.add(RegionProducer.product(count, cfg.BufferMemory.Value, weakest(cfg.BufferMemory.From, from), "producers x buffer.memory").
+		expecting(max(cfg.BatchSize.Value, 0).Mul(batches)))
+	b.compression(batches, min(batches, b.writtenPartitions(1)))
+	b.splitBatches(count)
 }
 
-// producerCount is the number of producers: one a stream thread, or one an active task with EOSv1 (ActiveTaskCreator up to 3.9).
-func (p *planner) producerCount() (int64, Provenance) {
-	if p.w.Guarantee.Value == ExactlyOnceV1 && !p.has(eosV1Gone) {
-		return max(p.worstActive(func(Subtopology) int64 { return 1 }), 1), p.w.Guarantee.From
+// producerCount returns the number of producers: one for each stream thread, or one for each active task with EOSv1 (ActiveTaskCreator up
+// to 3.9).
+func (c *client) producerCount() (Count, Provenance) {
+	if c.w.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
+		return max(worstActive(c, func(*Subtopology) Count { return 1 }), 1), c.w.Guarantee.From
 	}
-	return int64(p.load.Threads), p.w.Threads.From
+	return c.streamThreads(), c.w.Threads.From
 }
 
-// openBatches bounds the batches that are open at once: one a partition that a producer writes to, and no more than fit buffer.memory
-// (RecordAccumulator reserves batch.size for each).
-func (p *planner) openBatches(producers int64) int64 {
-	cfg := &p.w.Clients.Producer
-	fitting := max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1)
-	return min(p.writtenPartitions(producers), int64(fitting.Mul(producers)))
+// openBatches bounds the batches that are open at once: one for each partition that a producer writes to, and no more than fit
+// buffer.memory (RecordAccumulator reserves batch.size for each).
+func (c *client) openBatches(producers Count) Count {
+	cfg := &c.w.Clients.Producer
+	fitting := Count(max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1))
+	return min(c.writtenPartitions(producers), fitting.Mul(producers))
 }
 
-// writtenPartitions are the partitions that all producers together write to, each counted for every producer that does.
-func (p *planner) writtenPartitions(producers int64) int64 {
-	written := Bytes(p.worstActive(changelogs))
-	for i, s := range p.w.Subtopologies {
-		onThreads := min(producers, int64(p.load.Caps[i].Active))
-		written = written.Add(Bytes(clampCount(s.WrittenPartitions)).Mul(onThreads))
+// writtenPartitions returns the number of partitions that all producers together write to. Each counts once for every producer that
+// writes to it.
+func (c *client) writtenPartitions(producers Count) Count {
+	written := worstActive(c, changelogs)
+	for i := range c.w.Subtopologies {
+		onThreads := min(producers, Count(c.load.Caps[i].Active))
+		written = written.Add(countOf(c.w.Subtopologies[i].WrittenPartitions).Mul(onThreads))
 	}
-	return int64(written)
+	return written
 }
 
-// compression adds what the codec holds for each open batch. buffer.memory does not bound it. Any producer may write to any partition, but
-// records go by their keys, so that at one time each partition has a batch open in one of them (docs/calibration.md): that is likely.
-func (p *planner) compression(batches, likely int64) {
-	cfg := &p.w.Clients.Producer
-	heap, native := p.compressionContext()
+// compression adds the memory of the codec for each open batch. buffer.memory does not bound it. Any producer may write to any partition.
+// But records go by their keys, so that at one time each partition probably has a batch open in one producer (docs/calibration.md).
+func (b *builder) compression(batches, probable Count) {
+	cfg := &b.w.Clients.Producer
+	heap, native := b.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
-	buffers := product(RegionCompressionHeap, Heap, "compression buffers", batches, heap, from, "open batches x the codec's buffers")
-	contexts := product(RegionCompressionNative, Native, "compression contexts", batches, native, from,
-		"open batches x the codec's native state; no Kafka config bounds it")
-	buffers.Expected, contexts.Expected = heap.Mul(likely), native.Mul(likely)
-	p.add(buffers)
-	p.add(contexts)
+	b.add(RegionCompressionHeap.product(batches, heap, from, "open batches x the codec's buffers").expecting(heap.Mul(probable)))
+	b.add(RegionCompressionNative.product(batches, native, from, "open batches x the codec's native state; no Kafka config bounds it").
+		expecting(native.Mul(probable)))
 	if cfg.Compression.Value == Zstd {
-		inputs := p.worstActive(inputPartitions)
-		line := product(RegionDecompression, Native, "decompression contexts", inputs, zstdDecompression, cfg.Compression.From,
-			"input partitions x a zstd stream: a paused partition keeps its stream open")
-		line.Expected = zstdDecompression.Mul(min(inputs, int64(p.load.Threads)))
-		p.add(line)
+		inputs := b.partitions(mainRole)
+		b.add(RegionDecompression.product(inputs, zstdDecompression, cfg.Compression.From,
+			"input partitions x a zstd stream: a paused partition keeps its stream open").
+			expecting(zstdDecompression.Mul(min(inputs, b.streamThreads()))))
 	}
 }
 
-// zstdDecompression is ZSTD_estimateDStreamSize for the window of 2 MiB that level 3 uses (measured, libzstd 1.5.4).
+// zstdDecompression is ZSTD_estimateDStreamSize for the window of 2 MiB of level 3 (measured, libzstd 1.5.4).
 const zstdDecompression Bytes = 2_586_424
 
-// zstdOutput is the output array of a zstd stream, ZSTD_CStreamOutSize, that is compressBound(128 KiB) + 7 (zstd-jni), and its headers:
-// 131,653 B a stream in the heap dump of KAFKA-9703.
+// zstdOutput is the output array of a zstd stream, ZSTD_CStreamOutSize, which is compressBound(128 KiB) + 7 (zstd-jni), and its headers:
+// 131,653 B for a stream in the heap dump of KAFKA-9703.
 const zstdOutput Bytes = 131_591 + 62
 
-// compressionContext is the heap and the native memory that one open batch's compressor holds.
+// compressionContext returns the heap and the native memory of the compressor of one open batch.
 //
 // Sources: GzipCompression (16 + 8 KiB; zlib's deflate state is 256 KiB by its manual), SnappyCompression (32 KiB in, 38 KiB out),
 // Lz4BlockOutputStream (64 KiB in, about as much out), ZstdCompression (16 KiB before the output array from 2.8 on, KAFKA-10470).
-func (p *planner) compressionContext() (heap, native Bytes) {
-	cfg := &p.w.Clients.Producer
+func (c *client) compressionContext() (heap, native Bytes) {
+	cfg := &c.w.Clients.Producer
 	switch cfg.Compression.Value {
 	case Gzip:
 		return 24 * KiB, 256 * KiB
@@ -89,7 +86,7 @@ func (p *planner) compressionContext() (heap, native Bytes) {
 		return 129 * KiB, 0
 	case Zstd:
 		heap = zstdOutput
-		if p.has(zstdBuffered) {
+		if c.has(zstdBuffered) {
 			heap += 16 * KiB
 		}
 		return heap, zstdNative(cfg.CompressionLevel.Value).Add(min(max(cfg.BatchSize.Value, 0), 2*MiB))
@@ -98,8 +95,8 @@ func (p *planner) compressionContext() (heap, native Bytes) {
 	}
 }
 
-// zstdNative is the resident native memory of an open zstd stream that has seen little input, to which the bytes seen are added, up to
-// the window (measured, libzstd 1.5.4, at levels 1, 3, 9, 19 and 22; a level between counts as the next higher).
+// zstdNative returns the resident native memory of an open zstd stream with little input. The size of its input comes on top, up to the
+// window (measured, libzstd 1.5.4, at levels 1, 3, 9, 19 and 22; a level between them counts as the next higher).
 func zstdNative(level int) Bytes {
 	switch {
 	case level <= 1:
@@ -115,26 +112,22 @@ func zstdNative(level int) Bytes {
 	}
 }
 
-// splitBatches adds the batches that a producer makes outside its pool when the broker answers MESSAGE_TOO_LARGE: all parts of one
-// batch at once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate. Up to 2.5 each part
-// keeps its compressor open as well: one part held 307,176 B of heap and 800,074 B of native memory (heap dump of KAFKA-9703).
-func (p *planner) splitBatches(producers int64) {
-	cfg := &p.w.Clients.Producer
-	if heap, _ := p.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
+// splitBatches adds the batches that a producer makes outside of its pool after MESSAGE_TOO_LARGE from the broker: all parts of one batch at
+// once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate. Up to 2.5 each part keeps its
+// compressor open as well: one part held 307,176 B of heap and 800,074 B of native memory (heap dump of KAFKA-9703).
+func (b *builder) splitBatches(producers Count) {
+	cfg := &b.w.Clients.Producer
+	if heap, _ := b.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
 		return
 	}
-	parts := cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value))
-	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(int64(parts)))
-	heap := product(RegionSplitBatches, Heap, "split batches", producers, unit, cfg.MaxRequestSize.From,
-		"producers x the parts of one batch of max.request.size")
-	native := Line{Region: RegionSplitStreams, Pool: Native, Name: "compressors of split batches", From: cfg.MaxRequestSize.From,
-		Why: "producers x parts x an open zstd stream (before 2.6, KAFKA-9703)"}
-	if cfg.Compression.Value == Zstd && !p.has(splitStreamsClosed) {
-		heap.Unit = unit.Add(zstdOutput.Mul(int64(parts)))
-		heap.Bound, heap.Why = heap.Unit.Mul(producers), "producers x the parts of one batch of max.request.size, each with an open zstd stream"
-		native.Bound = zstdNative(cfg.CompressionLevel.Value).Mul(int64(parts)).Mul(producers)
+	parts := Count(cfg.MaxRequestSize.Value.Scale(1, int64(cfg.BatchSize.Value)))
+	unit := cfg.MaxRequestSize.Value.Add(batchOverhead.Mul(parts))
+	if cfg.Compression.Value != Zstd || b.has(splitStreamsClosed) {
+		b.add(RegionSplitBatches.product(producers, unit, cfg.MaxRequestSize.From, "producers x the parts of one batch of max.request.size").expecting(0))
+		return
 	}
-	heap.Expected = 0
-	p.add(heap)
-	p.add(native)
+	b.add(RegionSplitBatches.product(producers, unit.Add(zstdOutput.Mul(parts)), cfg.MaxRequestSize.From,
+		"producers x the parts of one batch of max.request.size, each with an open zstd stream").expecting(0))
+	b.add(RegionSplitStreams.line(zstdNative(cfg.CompressionLevel.Value).Mul(parts).Mul(producers), cfg.MaxRequestSize.From,
+		"producers x parts x an open zstd stream (before 2.6, KAFKA-9703)").expecting(0))
 }

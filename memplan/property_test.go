@@ -171,23 +171,17 @@ func requireNotBelow(t *testing.T, load, least Load) {
 	}
 }
 
-func TestALoadIsNeverBelowWhatRunsNowAndGrowsWithLosses(t *testing.T) {
+func TestALoadIsNeverBelowThePresentOneAndGrowsWithFailures(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		a := g.assignment(w, 1+g.IntN(6))
-		for i, pod := range a.Pods {
-			least := Observed(w, a, pod.Name)
-			for losses := range len(a.Pods) {
-				load := LoadAfter(w, a, pod.Name, losses)
-				requireNotBelow(t, load, least)
-				if d := cmp.Diff(LoadsAfter(w, a, losses)[i], load); d != "" {
-					t.Errorf("LoadsAfter differs from LoadAfter: %s", d)
-				}
-				if d := cmp.Diff(ObservedLoads(w, a)[i], Observed(w, a, pod.Name)); d != "" {
-					t.Errorf("ObservedLoads differs from Observed: %s", d)
-				}
-				least = load
+		least := observedLoads(w, a)
+		for failures := range len(a.Pods) {
+			loads := LoadsAfter(w, a, failures)
+			for i := range loads {
+				requireNotBelow(t, loads[i], least[i])
 			}
+			least = loads
 		}
 	})
 }
@@ -206,7 +200,7 @@ func TestOrderOfPodsAndTasksChangesNothing(t *testing.T) {
 		for i, load := range LoadsAfter(w, a, losses) {
 			want[a.Pods[i].Name] = load
 		}
-		survives := Survives(w, a, policy, limits)
+		tolerated := survives(w, a, policy, limits)
 
 		b := Assignment{Pods: slices.Clone(a.Pods)}
 		g.Shuffle(len(b.Pods), func(i, j int) { b.Pods[i], b.Pods[j] = b.Pods[j], b.Pods[i] })
@@ -220,8 +214,8 @@ func TestOrderOfPodsAndTasksChangesNothing(t *testing.T) {
 				t.Errorf("%s: %s", b.Pods[i].Name, d)
 			}
 		}
-		if got := Survives(w, b, policy, limits); got != survives {
-			t.Errorf("survives %d losses in another order, %d before", got, survives)
+		if got := survives(w, b, policy, limits); got != tolerated {
+			t.Errorf("%d failures tolerated in another order, %d before", got, tolerated)
 		}
 	})
 }
@@ -233,21 +227,21 @@ func TestEachLineTakesTheWorstChoiceOfTasks(t *testing.T) {
 			w.Subtopologies = append(w.Subtopologies, Subtopology{ID: fmt.Sprint(i), Tasks: 4, InputPartitions: g.IntN(5)})
 		}
 		load := g.load(w)
-		p := newPlanner(&w, load, DefaultPolicy())
-		if got, want := p.worstActive(inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
+		p := newProcess(&w, load, DefaultPolicy())
+		if got, want := worstActive(p.client, inputPartitions), mostInputs(w.Subtopologies, load.Caps, load.Active); got != want {
 			t.Errorf("%d input partitions for %+v, trying all choices gives %d", got, load, want)
 		}
 	})
 }
 
 // mostInputs tries every choice of active tasks.
-func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) int64 {
+func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) Count {
 	if len(subtopologies) == 0 {
 		return 0
 	}
-	most := int64(0)
+	most := Count(0)
 	for n := range min(caps[0].Active, tasks) + 1 {
-		most = max(most, int64(n*subtopologies[0].InputPartitions)+mostInputs(subtopologies[1:], caps[1:], tasks-n))
+		most = max(most, Count(n*subtopologies[0].InputPartitions)+mostInputs(subtopologies[1:], caps[1:], tasks-n))
 	}
 	return most
 }

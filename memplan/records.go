@@ -3,8 +3,9 @@
 
 package memplan
 
-// Heap beside the serialized bytes of a record, in bytes. Measured with Kafka Streams 4.4.0 on OpenJDK 17 with compressed pointers, by
-// filling the real structures with 20,000 to 200,000 records and comparing the used heap after full collections (test/calibration/records):
+// Heap beside the serialized bytes of a record, in bytes. Measured with Kafka Streams 4.4.0 on OpenJDK 17 with compressed pointers: the
+// real structures were filled with 20,000 to 200,000 records, and the used heap was compared after full collections
+// (test/calibration/records):
 //
 //	key + value   queued   cached clean   cached dirty   in a store on the heap
 //	  8 +    16      196    304 (   69)    416 (   87)      120
@@ -12,137 +13,131 @@ package memplan
 //	 32 +  1000     1210   1316 ( 1077)   2445 ( 1095)     1128
 //	 32 + 10000    10203  10313 (10077)  20573 (10095)    10128
 //
-// In brackets is what the cache counts. So bytes describe a queue as well as a store, with a constant for each record; the bytes of the
-// record cache do not, for it counts neither its own objects nor, from 4.1 on, the source record that a dirty entry keeps.
+// The numbers in brackets are the bytes that the cache counts. So bytes describe a queue as well as a store, with a constant for each
+// record. They do not describe the record cache: it counts neither its own objects nor, from 4.1 on, the source record of a dirty entry.
 const (
 	// queuedOverhead is a ConsumerRecord in a record queue: 171 to 178 B without headers.
 	queuedOverhead Bytes = 200
-	// cachedHeader is what the record cache itself counts beside key and value (NamedCache.LRUNode, ProcessorRecordContext).
+	// cachedHeader is counted by the record cache itself beside key and value (NamedCache.LRUNode, ProcessorRecordContext).
 	cachedHeader Bytes = 64
-	// cachedUncounted is what it does not count, beside the source record: 216 to 265 B an entry in versions before 4.1.
+	// cachedUncounted is not counted by it, beside the source record: 216 to 265 B an entry in versions before 4.1.
 	cachedUncounted Bytes = 265
-	// cachedSource is what an entry from 4.1 on takes beyond that, beside the bytes of its source record and a 64th of them: 305 to 350 B
+	// cachedSource is the memory of an entry from 4.1 on beyond that, beside the bytes of its source record and a 64th of them: 305 to 350 B
 	// in all for records of up to 4 KB.
 	cachedSource Bytes = 85
-	// uncommittedOverhead is a TreeMap entry of the transaction buffer, as of a store on the heap, with the object that says what to do.
+	// uncommittedOverhead is a TreeMap entry of the transaction buffer, as of a store on the heap, with the object of its operation.
 	uncommittedOverhead Bytes = 150
-	// inMemoryOverhead is an entry of an in-memory store: 96 to 100 B, and more for windows, whose keys are longer.
+	// inMemoryOverhead is an entry of an in-memory store: 96 to 100 B, and more for windows, which have longer keys.
 	inMemoryOverhead Bytes = 130
 )
 
-// records adds the heap that depends on records: queues, restore buffers, record cache, uncommitted writes and stores on the heap.
-func (p *planner) records() {
-	p.recordQueues()
-	p.restoreRecords()
-	p.recordCache()
-	p.uncommitted()
-	p.heapStores()
+// records adds the lines of records: queues, restore buffers, record cache, uncommitted writes and stores on the heap.
+func (b *builder) records() {
+	b.recordQueues()
+	b.restoreRecords()
+	b.recordCache()
+	b.uncommitted()
+	b.heapStores()
 }
 
-// recordQueues adds the queues of the input partitions. A partition is paused only after a poll has pushed it over
+// averageRecord returns the average size of a record, at least a least one.
+func (c *client) averageRecord(least Bytes) Bytes { return max(c.w.Records.Average.Value, least) }
+
+// recordQueues adds the queues of the input partitions. A partition is paused only after a poll has filled it beyond
 // buffered.records.per.partition, so it may hold max.poll.records more (StreamTask.addRecords). No byte bound exists (KIP-770 was
 // reverted); records count with their average size.
-func (p *planner) recordQueues() {
-	clients := &p.w.Clients
-	perRecord := max(p.w.Records.Average.Value, 0).Add(queuedOverhead)
-	buffered := int64(clampCount(clients.BufferedRecordsPerPartition.Value))
-	polled := int64(clampCount(clients.Main.MaxPollRecords.Value))
-	partitions := p.worstActive(inputPartitions)
-	line := product(RegionRecordQueues, Heap, "record queues", partitions, perRecord.Mul(buffered+polled),
-		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, p.w.Records.Average.From),
-		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)")
-	line.Expected = perRecord.Mul(buffered).Mul(partitions)
-	p.add(line)
+func (b *builder) recordQueues() {
+	clients := &b.w.Clients
+	perRecord := b.averageRecord(0).Add(queuedOverhead)
+	buffered := countOf(clients.BufferedRecordsPerPartition.Value)
+	polled := countOf(clients.Main.MaxPollRecords.Value)
+	partitions := b.partitions(mainRole)
+	b.add(RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
+		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, b.w.Records.Average.From),
+		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)").
+		expecting(perRecord.Mul(buffered).Mul(partitions)))
 }
 
-// restoreRecords adds what one poll of each restore consumer leaves in StoreChangelogReader, on the heap and again in a WriteBatch.
-func (p *planner) restoreRecords() {
-	if p.restoring() == 0 {
+// restoreRecords adds the records of one poll of each restore consumer: on the heap in StoreChangelogReader, and again in a WriteBatch.
+func (b *builder) restoreRecords() {
+	if b.partitions(restoreRole) == 0 {
 		return
 	}
-	average := max(p.w.Records.Average.Value, 0)
-	polled := p.w.Clients.Restore.MaxPollRecords
-	count := int64(p.load.Threads) * int64(clampCount(polled.Value))
-	from := weakest(polled.From, p.w.Records.Average.From)
-	p.add(product(RegionRestoreRecords, Heap, "restore buffers", count, average.Add(queuedOverhead), from,
-		"threads x max.poll.records x (average record + 200 B)"))
-	p.add(product(RegionRestoreBatches, Native, "restore write batches", count, average, from,
-		"threads x max.poll.records x average record"))
+	average := b.averageRecord(0)
+	polled := b.w.Clients.Restore.MaxPollRecords
+	count := b.streamThreads() * countOf(polled.Value)
+	from := weakest(polled.From, b.w.Records.Average.From)
+	b.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from, "threads x max.poll.records x (average record + 200 B)"))
+	b.add(RegionRestoreBatches.product(count, average, from, "threads x max.poll.records x average record"))
 }
 
-// recordCache adds the record cache at what it really costs: it counts serialized bytes, the heap holds objects.
-func (p *planner) recordCache() {
-	cache := p.w.Clients.RecordCache
-	if cache.Value <= 0 || !p.caches() {
+// recordCache adds the record cache with its full cost: it counts serialized bytes, but the heap holds objects.
+func (b *builder) recordCache() {
+	cache := b.w.Clients.RecordCache
+	if cache.Value <= 0 || !b.caches() {
 		return
 	}
-	line := Line{Region: RegionRecordCache, Pool: Heap, Name: "record cache", From: weakest(cache.From, p.w.Records.Average.From)}
-	line.Bound = p.cacheOnHeap(cache.Value)
-	line.Expected = line.Bound
-	line.Why = recordCacheName(p.version) + " x (entry + 265 B) / entry: the cache counts less than the heap holds"
-	if p.has(cacheKeepsSource) {
-		line.Why = recordCacheName(p.version) + " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
+	why := " x (entry + 265 B) / entry: the cache counts less than the heap holds"
+	if b.has(cacheKeepsSource) {
+		why = " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
-	p.add(line)
+	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.w.Records.Average.From), recordCacheConfig.nameIn(b.version)+why))
 }
 
-// cacheOnHeap is the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which is taken to
-// be of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
-func (p *planner) cacheOnHeap(cache Bytes) Bytes {
-	average := p.w.Records.Average
+// cacheOnHeap returns the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which counts as
+// of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
+func (c *client) cacheOnHeap(cache Bytes) Bytes {
+	average := c.w.Records.Average
 	if average.From == Assumed || average.Value <= 0 {
 		return cache.Scale(5, 2)
 	}
 	accounted := average.Value.Add(cachedHeader)
 	held := accounted.Add(cachedUncounted)
-	if p.has(cacheKeepsSource) {
+	if c.has(cacheKeepsSource) {
 		held = held.Add(cachedSource).Add(average.Value.Scale(65, 64))
 	}
 	return cache.Scale(int64(held), int64(accounted))
 }
 
-// caches says whether any store may use the record cache. Without a known topology it may.
-func (p *planner) caches() bool {
-	for _, s := range p.w.Subtopologies {
-		for i := range s.Stores {
-			if s.Stores[i].Caching {
-				return true
-			}
+// caches reports whether any store may use the record cache. Without a known topology it may.
+func (c *client) caches() bool {
+	for i := range c.w.Subtopologies {
+		if cachedStores(&c.w.Subtopologies[i]) > 0 {
+			return true
 		}
 	}
-	return len(p.w.Subtopologies) == 0
+	return len(c.w.Subtopologies) == 0
 }
 
-// uncommitted adds the writes that transactional stores hold back (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside, both
-// counted by statestore.uncommitted.max.bytes, so half of it each.
-func (p *planner) uncommitted() {
-	clients := &p.w.Clients
-	if !clients.TransactionalStores.Value || !p.has(transactionalStores) {
+// uncommitted adds the uncommitted writes of transactional stores (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside. Both count
+// towards statestore.uncommitted.max.bytes, so half of it each.
+func (b *builder) uncommitted() {
+	clients := &b.w.Clients
+	if !clients.TransactionalStores.Value || !b.has(transactionalStores) {
 		return
 	}
 	limit := clients.Uncommitted
 	if limit.Value < 0 {
-		p.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes have no bound; set it")
+		b.warn("statestore.uncommitted.max.bytes is -1: uncommitted writes are unbounded; set it")
 		limit = Known(defaultUncommitted, Assumed)
 	}
 	half := limit.Value.Scale(1, 2)
-	average := max(p.w.Records.Average.Value, 1)
+	average := b.averageRecord(1)
 	expected := half
-	if p.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
-		polled := int64(p.load.Threads) * int64(clampCount(clients.Main.MaxPollRecords.Value))
+	if b.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
+		polled := b.streamThreads() * countOf(clients.Main.MaxPollRecords.Value)
 		expected = min(half, average.Mul(polled))
 	}
-	onHeap := func(b Bytes) Bytes { return b.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
-	p.add(Line{Region: RegionUncommittedHeap, Pool: Heap, Name: "uncommitted writes", Bound: onHeap(half), Expected: onHeap(expected), From: limit.From,
-		Why: "half of statestore.uncommitted.max.bytes, with 150 B an entry"})
-	p.add(Line{Region: RegionUncommittedNative, Pool: Native, Name: "uncommitted write batches", Bound: half, Expected: expected, From: limit.From,
-		Why: "half of statestore.uncommitted.max.bytes"})
+	onHeap := func(amount Bytes) Bytes { return amount.Scale(int64(average.Add(uncommittedOverhead)), int64(average)) }
+	b.add(RegionUncommittedHeap.line(onHeap(half), limit.From, "half of statestore.uncommitted.max.bytes, with 150 B an entry").expecting(onHeap(expected)))
+	b.add(RegionUncommittedNative.line(half, limit.From, "half of statestore.uncommitted.max.bytes").expecting(expected))
 }
 
-// heapStores adds stores that live on the heap: in-memory stores and suppress buffers.
-func (p *planner) heapStores() {
+// heapStores adds stores on the heap: in-memory stores and suppress buffers.
+func (b *builder) heapStores() {
 	unknown := 0
-	p.add(p.heapStoreLine(RegionInMemoryStores, "in-memory stores", "tasks x the store's size, with 130 B an entry", func(s Store) Bytes {
+	average := b.averageRecord(1)
+	b.add(b.heapStoreLine(RegionInMemoryStores, "tasks x the store's size, with 130 B an entry", func(s *Store) Bytes {
 		if !s.InMemory || s.Kind == Suppress {
 			return 0
 		}
@@ -150,10 +145,9 @@ func (p *planner) heapStores() {
 			unknown++
 			return 0
 		}
-		average := max(p.w.Records.Average.Value, 1)
 		return s.Size.Value.Scale(int64(average.Add(inMemoryOverhead)), int64(average))
 	}))
-	p.add(p.heapStoreLine(RegionSuppressBuffers, "suppress buffers", "tasks x maxBytes of the buffer, or its size", func(s Store) Bytes {
+	b.add(b.heapStoreLine(RegionSuppressBuffers, "tasks x maxBytes of the buffer, or its size", func(s *Store) Bytes {
 		if s.Kind != Suppress {
 			return 0
 		}
@@ -163,43 +157,26 @@ func (p *planner) heapStores() {
 		return max(s.MaxSuppress.Value, s.Size.Value, 0)
 	}))
 	if unknown > 0 {
-		p.warn("stores on the heap without a known size (%d) count as nothing: give their size", unknown)
+		b.warn("stores of unknown size on the heap (%d) are not counted; set their size", unknown)
 	}
 }
 
-// heapStoreLine sums the cost of stores over tasks and global stores.
-func (p *planner) heapStoreLine(region Region, name, why string, cost func(Store) Bytes) Line {
-	perTask := make([]int64, len(p.w.Subtopologies))
+// heapStoreLine returns the line of a cost of stores.
+func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Bytes) Line {
 	from := Measured
-	for i, s := range p.w.Subtopologies {
-		sum := Bytes(0)
-		for _, store := range s.Stores {
-			c := cost(store)
-			if c > 0 {
-				from = weakest(from, store.Size.From, p.w.Records.Average.From)
-			}
-			sum = sum.Add(c)
+	bound := c.worstStores(func(store *Store) Bytes {
+		each := cost(store)
+		if each > 0 {
+			from = weakest(from, store.Size.From, c.w.Records.Average.From)
 		}
-		perTask[i] = int64(sum)
-	}
-	bound := Bytes(p.worstIndexed(perTask))
-	for _, store := range p.w.GlobalStores {
-		bound = bound.Add(cost(store))
-	}
-	return Line{Region: region, Pool: Heap, Name: name, Bound: bound, Expected: bound, From: from, Why: why}
+		return each
+	})
+	return region.line(bound, from, why)
 }
 
-// worstIndexed is worstTotal for costs that were computed beforehand.
-func (p *planner) worstIndexed(perTask []int64) int64 {
-	i := -1
-	return p.worstTotal(func(Subtopology) int64 { i++; return perTask[i] })
-}
-
-// application adds the application's own live objects.
-func (p *planner) application() {
-	app := p.w.Application
-	p.add(Line{Region: RegionApplicationHeap, Pool: Heap, Name: "application heap", Bound: app.LiveSet.Value, Expected: app.LiveSet.Value,
-		From: app.LiveSet.From, Why: "the application's own live set"})
-	p.add(Line{Region: RegionApplicationNative, Pool: Native, Name: "application native", Bound: app.Native.Value, Expected: app.Native.Value,
-		From: app.Native.From, Why: "the application's own native use, other agents"})
+// application adds the application's own memory.
+func (b *builder) application() {
+	own := b.w.Application
+	b.add(RegionApplicationHeap.line(own.LiveSet.Value, own.LiveSet.From, "the application's own live set"))
+	b.add(RegionApplicationNative.line(own.Native.Value, own.Native.From, "the application's own native memory, other agents"))
 }

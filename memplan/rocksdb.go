@@ -3,94 +3,94 @@
 
 package memplan
 
-// What Kafka Streams sets for each RocksDB instance (RocksDBStore, the same from 2.4 to 4.5): 98 MiB with 3 write buffers.
+// The settings of Kafka Streams for each RocksDB instance (RocksDBStore, the same from 2.4 to 4.5): 98 MiB with 3 write buffers.
 const (
-	shippedBlockCache      = 50 * MiB
-	shippedWriteBuffer     = 16 * MiB
-	shippedMaxWriteBuffers = 3
+	defaultBlockCache      = 50 * MiB
+	defaultWriteBuffer     = 16 * MiB
+	defaultMaxWriteBuffers = 3
 )
 
-// Memory of a RocksDB instance beside cache and memtables, in bytes.
+// The memory of an open RocksDB instance beside cache and memtables, in bytes (measured): with one column family, with two, and with the
+// offsets column family of 4.3 (KIP-1035).
 const (
-	// fixedPlain, fixedTimestamped and fixedOffsets are an open instance with one column family, with two, and with the offsets column
-	// family of 4.3 (KIP-1035) (measured).
 	fixedPlain       Bytes = 171_000
 	fixedTimestamped Bytes = 226_000
 	fixedOffsets     Bytes = 288_000
 )
 
-// manifest is what a RocksDB instance allocates for its MANIFEST beforehand (manifest_preallocation_size, 4 MiB): on a disk it is free,
-// in memory it is taken (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
+// manifest is the size that a RocksDB instance allocates for its MANIFEST in advance (manifest_preallocation_size, 4 MiB). It costs nothing
+// on a disk, but memory in a directory in memory (measured: 28 instances with 0.6 MiB of data took 113 MiB of a tmpfs).
 const manifest = 4 * MiB
 
-// rocksTotals are sums over all RocksDB instances that a pod may open.
-type rocksTotals struct {
-	instances, families int64
+// storeTotals are sums over all RocksDB instances that a pod may open.
+type storeTotals struct {
+	instances, families Count
 	fixed               Bytes
 }
 
-// stores adds the state stores: RocksDB as shipped, or the fixed part of the bounded cost (the layout chooses the rest), and what both
-// have.
-func (p *planner) stores() {
-	t := p.totals
-	fixed := Line{Region: RegionStoreFixed, Pool: Native, Name: "RocksDB instances", Bound: t.fixed, Expected: t.fixed, From: p.w.Version.From,
-		Why: "the fixed cost of an open instance (measured), and of one more of a segmented store for a moment"}
-	if t.instances > 0 && t.fixed%Bytes(t.instances) == 0 {
-		fixed.Count, fixed.Unit = t.instances, t.fixed/Bytes(t.instances)
+// rocksDB adds the lines of the state stores: those of default or of bounded RocksDB, and those of both. The layout adds the shared cache.
+func (b *builder) rocksDB() {
+	totals := b.stores
+	fixed := RegionStoreFixed.line(totals.fixed, b.w.Version.From,
+		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
+	if unit := totals.fixed.per(totals.instances); unit.Mul(totals.instances) == totals.fixed {
+		fixed.Count = totals.instances
+		fixed.Unit = unit
 	}
-	p.add(fixed)
-	if p.w.Bounded {
-		p.ownCaches(t)
+	b.add(fixed)
+	if b.w.Bounded {
+		b.ownCaches()
 	} else {
-		p.storesAsShipped(t)
+		b.defaultStores()
 	}
-	p.iterators(t)
-	p.stateDirectory()
+	b.iterators()
+	b.stateDirectory()
 }
 
-// plus adds the totals of another client.
-func (t rocksTotals) plus(o rocksTotals) rocksTotals {
-	return rocksTotals{
-		instances: int64(Bytes(t.instances).Add(Bytes(o.instances))),
-		families:  int64(Bytes(t.families).Add(Bytes(o.families))),
+// plus returns the sum with the totals of another client.
+func (t storeTotals) plus(o storeTotals) storeTotals {
+	return storeTotals{
+		instances: t.instances.Add(o.instances),
+		families:  t.families.Add(o.families),
 		fixed:     t.fixed.Add(o.fixed),
 	}
 }
 
-// rocksTotals sums what the tasks of the load and the global stores of the application open.
-func (p *planner) rocksTotals() rocksTotals {
-	t := rocksTotals{
-		instances: p.worstTotal(instances),
-		families:  p.worstTotal(dataFamilies),
-		fixed:     Bytes(p.worstTotal(p.fixedCost)),
+// storeTotals returns the sums over the tasks of the load and the global stores.
+func (c *client) storeTotals() storeTotals {
+	tasks := storeTotals{
+		instances: worstTotal(c, instances),
+		families:  worstTotal(c, dataFamilies),
+		fixed:     worstTotal(c, c.fixedCost),
 	}
-	global := Subtopology{Stores: p.w.GlobalStores}
-	return t.plus(rocksTotals{instances: instances(global), families: dataFamilies(global), fixed: Bytes(p.fixedCost(global))})
+	global := Subtopology{Stores: c.w.GlobalStores}
+	return tasks.plus(storeTotals{instances: instances(&global), families: dataFamilies(&global), fixed: c.fixedCost(&global)})
 }
 
-// fixedCost is the fixed cost of the instances of a task.
-func (p *planner) fixedCost(s Subtopology) int64 {
+// fixedCost returns the fixed cost of the instances of a task.
+func (c *client) fixedCost(s *Subtopology) Bytes {
 	sum := Bytes(0)
 	for i := range s.Stores {
 		unit := fixedPlain
 		switch {
-		case p.has(offsetsFamily):
+		case c.has(offsetsFamily):
 			unit = fixedOffsets
 		case s.Stores[i].families() > 1:
 			unit = fixedTimestamped
 		}
 		sum = sum.Add(unit.Mul(s.Stores[i].opened()))
 	}
-	return int64(sum)
+	return sum
 }
 
 // stateDirectory adds the files of a state directory in memory.
-func (p *planner) stateDirectory() {
-	if !p.w.StateDir.InMemory {
+func (b *builder) stateDirectory() {
+	if !b.w.StateDir.InMemory {
 		return
 	}
-	from, unknown := Measured, 0
-	bound := p.storeSum(func(s Store) Bytes {
+	from := Measured
+	unknown := 0
+	bound := b.worstStores(func(s *Store) Bytes {
 		if s.Instances() == 0 {
 			return 0
 		}
@@ -100,15 +100,9 @@ func (p *planner) stateDirectory() {
 		from = weakest(from, s.Size.From)
 		return s.Size.Value
 	})
-	bound = bound.Add(manifest.Mul(p.totals.instances))
-	p.add(Line{Region: RegionStateDirectory, Pool: Native, Name: "state directory in memory", Bound: bound, Expected: bound, From: from,
-		Why: "tasks x the size of their stores, and 4 MiB for each instance"})
+	bound = bound.Add(manifest.Mul(b.stores.instances))
+	b.add(RegionStateDirectory.line(bound, from, "tasks x the size of their stores, and 4 MiB for each instance"))
 	if unknown > 0 {
-		p.warn("the state directory is in memory, and stores without a known size (%d) count as nothing: give their size or put the directory on a disk", unknown)
+		b.warn("the state directory is in memory, and its stores of unknown size (%d) are not counted; set their size, or put the directory on a disk", unknown)
 	}
-}
-
-// storeSum is the worst sum of a cost over the stores of the tasks and the global stores.
-func (p *planner) storeSum(cost func(Store) Bytes) Bytes {
-	return p.heapStoreLine("", "", "", cost).Bound
 }

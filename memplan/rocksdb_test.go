@@ -16,7 +16,7 @@ func TestInstances(t *testing.T) {
 	}
 	cases := map[string]struct {
 		store Store
-		want  int64
+		want  Count
 	}{
 		"a key-value store":                       {store: Store{Kind: KeyValue}, want: 1},
 		"a timestamped store":                     {store: Store{Kind: TimestampedKeyValue}, want: 1},
@@ -51,7 +51,7 @@ func TestInstances(t *testing.T) {
 func TestAnOuterStreamJoinOpensSevenInstances(t *testing.T) {
 	side := Store{Kind: JoinWindow, RetentionMs: Known(int64(60*minuteMs), Spec)}
 	join := Subtopology{Stores: []Store{side, side, {Kind: OuterJoinList}}}
-	if got := instances(join); got != 7 {
+	if got := instances(&join); got != 7 {
 		t.Errorf("%d instances, want 2 x 3 + 1", got)
 	}
 }
@@ -68,7 +68,7 @@ func TestTheSharedStoreOfAnOuterJoinWasAWindowStoreIn30(t *testing.T) {
 	}
 }
 
-func TestStoreLinesAsShipped(t *testing.T) {
+func TestStoreLinesOfDefaultRocksDB(t *testing.T) {
 	load := onlyCap(1, 4, 6)
 	store := func(s ...Store) func(*Workload) { return func(w *Workload) { w.Subtopologies[0].Stores = s } }
 	sized := Store{Kind: KeyValue, Size: Known(48_000_000*Bytes(1), Measured)}
@@ -184,7 +184,7 @@ func TestBoundIsNotBelowTheMeasuredPeaks(t *testing.T) {
 }
 
 // Unchanged, the same application was killed under plain updates in 760 MiB.
-func TestTheSameRunAsShippedDoesNotFit(t *testing.T) {
+func TestTheSameRunWithDefaultRocksDBDoesNotFit(t *testing.T) {
 	w := boundedRun()
 	w.Bounded, w.RocksDB = false, NewWorkload(w.Version).RocksDB
 	plan := PlanFor(w, onlyCap(1, 4, 4), DefaultPolicy(), 760*MiB)
@@ -264,8 +264,8 @@ func TestSmallestCacheHoldsUsableMemtables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := with(keyValueApp(c.instances), c.version)
 			w.Bounded = true
-			p := newPlanner(&w, onlyCap(1, c.instances, c.instances), DefaultPolicy())
-			if got := p.limits().least.capacity; got != c.want {
+			p := newProcess(&w, onlyCap(1, c.instances, c.instances), DefaultPolicy())
+			if got := p.smallestCache().capacity; got != c.want {
 				t.Errorf("smallest cache %v, want %v", got, c.want)
 			}
 		})
@@ -291,7 +291,7 @@ func TestArenaBlock(t *testing.T) {
 			w := keyValueApp(c.stores)
 			w.Subtopologies[0].Stores[0].Kind = KeyValue
 			w.GlobalStores = make([]Store, c.global)
-			p := newPlanner(&w, onlyCap(1, 1, 1), DefaultPolicy())
+			p := newProcess(&w, onlyCap(1, 1, 1), DefaultPolicy())
 			if got := p.arenaBlock(c.memtables); got != c.want {
 				t.Errorf("arena block %v, want %v", got, c.want)
 			}

@@ -3,96 +3,39 @@
 
 package memplan
 
-// Split is the top-down split in its three lines, per thread for the heap and per process for native memory:
+// Split is the top-down split in its three lines, for one thread on the heap and for the process in native memory:
 //
 //	allocable(thread) = heap / threads - Producer - Consumer
 //	Cache             = allocable(thread) - Buffer
 //	State             = limit - headroom - heap - JVM
 //
-// Cache and State are what is left for the record caches and the stores. Where they are less than CacheNeed and StateNeed, this pod
-// may not have enough memory for its load.
+// Cache and State remain for the record caches and the stores. If they are less than CacheRequired and StateRequired, the pod may not have
+// enough memory for its load.
 type Split struct {
 	// Threads that share the heap.
 	Threads int
-	// Heap is the part of the heap that lines may fill, 0.7 of it, less Process: what belongs to no thread.
+	// Heap is the part of the heap that lines may fill, 0.7 of it, without Process: the lines that belong to no thread.
 	Heap, Process Bytes
 	// HeapPerThread is Heap divided by the threads. Producer, Consumer and Buffer are the shares of one thread.
 	HeapPerThread, Producer, Consumer, Allocable, Buffer, Cache Bytes
-	// Native is the limit less headroom and heap. JVM is all that is neither heap nor state.
+	// Native is the limit without headroom and heap. JVM is all memory that is neither heap nor state.
 	Native, JVM, State Bytes
-	// CacheNeed is what one thread's record cache may take, StateNeed what the stores may take.
-	CacheNeed, StateNeed Bytes
+	// CacheRequired is the size of one thread's record cache, StateRequired that of the stores.
+	CacheRequired, StateRequired Bytes
 }
 
-// splitOf is the split of a plan.
-func splitOf(plan Plan, r layout) Split {
-	part := partsOf(plan.Lines)
-	threads := max(plan.Load.Threads, 1)
-	each := func(b Bytes) Bytes { return b.Scale(1, int64(threads)) }
-	s := Split{Threads: threads, Process: part[partProcess], CacheNeed: each(part[partCache]), StateNeed: part[partState], JVM: part[partJVM]}
-
-	// Heap: allocable(thread) = total / threads - Producer - Consumer; Cache = allocable - Buffer.
-	s.Heap = r.heapLow.Sub(r.heapLow.Scale(liveDen-liveNum, liveDen)).Sub(s.Process)
+// split returns the split of the layout: the two formulas of the package comment, with the heap side divided by the threads.
+func (r *layout) split() Split {
+	threads := Count(max(r.load.Threads, 1))
+	perThread := func(t term) Bytes { return r.sums[t].Scale(1, int64(threads)) }
+	s := Split{
+		Threads: int(threads), Process: r.sums[termProcess],
+		Producer: perThread(termProducer), Consumer: perThread(termConsumer), Buffer: perThread(termBuffer), CacheRequired: perThread(termCache),
+		Native: r.native, JVM: r.jvm, State: r.state, StateRequired: r.sums[termState].Add(r.process.costOf(r.cache)),
+	}
+	s.Heap = r.usable.Sub(s.Process)
 	s.HeapPerThread = s.Heap / Bytes(threads)
-	s.Producer, s.Consumer, s.Buffer = each(part[partProducer]), each(part[partConsumer]), each(part[partBuffer])
 	s.Allocable = s.HeapPerThread.Sub(s.Producer).Sub(s.Consumer)
 	s.Cache = s.Allocable.Sub(s.Buffer)
-
-	// Native: State = limit - headroom - heap - JVM.
-	s.Native = plan.Limit.Sub(plan.Headroom).Sub(r.heapHigh)
-	s.State = s.Native.Sub(s.JVM)
 	return s
-}
-
-// part is a term of the split.
-type part uint8
-
-// The terms of the split. partFree is in none of them.
-const (
-	partProducer part = iota
-	partConsumer
-	partBuffer
-	partCache
-	partProcess
-	partJVM
-	partState
-	partFree
-	partCount
-)
-
-// partOf says to which term a region belongs.
-func partOf(region Region, pool Pool) part {
-	switch region {
-	case RegionProducer, RegionCompressionHeap, RegionSplitBatches:
-		return partProducer
-	case RegionMainConsumer, RegionRestoreConsumer, RegionRestoreRecords:
-		return partConsumer
-	case RegionRecordQueues:
-		return partBuffer
-	case RegionRecordCache:
-		return partCache
-	case RegionHeapReserve:
-		return partFree
-	case RegionBlockCache, RegionMemtables, RegionTableReaders, RegionStoreFixed, RegionRocksDBOverhead, RegionCompaction,
-		RegionIterators, RegionAllocator, RegionRestoreBatches, RegionUncommittedNative, RegionStateDirectory:
-		return partState
-	default:
-		if pool == Heap {
-			return partProcess
-		}
-		return partJVM
-	}
-}
-
-// partsOf sums the lines by term.
-func partsOf(lines []Line) [partCount]Bytes {
-	var sums [partCount]Bytes
-	for i := range lines {
-		at := partOf(lines[i].Region, lines[i].Pool)
-		if lines[i].Client != "" && lines[i].Pool == Heap { // it belongs to no thread of the planned application
-			at = partProcess
-		}
-		sums[at] = sums[at].Add(lines[i].Bound)
-	}
-	return sums
 }

@@ -6,17 +6,17 @@ package memplan
 // minSegmentIntervalMs is the smallest segment interval that Kafka Streams chooses (Stores: max(retention/2, 60_000)).
 const minSegmentIntervalMs = 60_000
 
-// maxSegments is more live segments than any setting can mean to have.
+// maxSegments is a number of live segments beyond any sensible setting.
 const maxSegments = 1 << 20
 
-// Instances is the number of RocksDB instances that one task opens for the store.
-func (s Store) Instances() int64 {
+// Instances returns the number of RocksDB instances that one task opens for the store.
+func (s Store) Instances() Count {
 	if s.InMemory {
 		return 0
 	}
 	switch {
 	case s.segmented():
-		return s.Segments()
+		return s.segments()
 	case s.Kind == Suppress:
 		return 0
 	default:
@@ -24,9 +24,9 @@ func (s Store) Instances() int64 {
 	}
 }
 
-// Segments is the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
-// floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and where the retention is not known.
-func (s Store) Segments() int64 {
+// segments returns the number of live segments of a segmented store: ceil(retention / interval) + 1 (AbstractSegments: ids from
+// floor((t-R)/I) to floor(t/I)). It is 3 for a retention of 2 minutes or more, and for an unknown retention.
+func (s Store) segments() Count {
 	retention := s.RetentionMs.Value
 	if retention <= 0 {
 		return 3
@@ -39,12 +39,12 @@ func (s Store) Segments() int64 {
 	if retention%interval > 0 {
 		segments++
 	}
-	return min(segments+1, maxSegments)
+	return Count(min(segments+1, maxSegments))
 }
 
-// opened is the number of instances with the one more that a segmented store has for a moment: the new segment is opened before the
-// expired one is closed (AbstractSegments). It is empty by then, so that only its fixed cost counts.
-func (s Store) opened() int64 {
+// opened returns the number of instances. A segmented store has one more for a moment: the new segment is opened before the expired one is
+// closed (AbstractSegments). The new one is empty then, so that only its fixed cost counts.
+func (s Store) opened() Count {
 	n := s.Instances()
 	if n > 0 && s.segmented() {
 		n++
@@ -52,7 +52,7 @@ func (s Store) opened() int64 {
 	return n
 }
 
-// segmented says whether each segment of the store is an instance of its own.
+// segmented reports whether each segment of the store is an instance.
 func (s Store) segmented() bool {
 	switch s.Kind {
 	case Window, Session, JoinWindow, TimeOrderedWindow:
@@ -62,27 +62,27 @@ func (s Store) segmented() bool {
 	}
 }
 
-// families is the number of data column families of one instance: timestamped stores, and so the windows of aggregations, open two, of
-// which the old format stays empty unless an upgrade is under way (RocksDBTimestampedStore).
-func (s Store) families() int64 {
+// families returns the number of data column families of one instance. Timestamped stores, and so the windows of aggregations, open two;
+// that of the old format stays empty unless an upgrade is in progress (RocksDBTimestampedStore).
+func (s Store) families() Count {
 	if s.Kind == TimestampedKeyValue || s.Kind == Window {
 		return 2
 	}
 	return 1
 }
 
-// instances is the number of RocksDB instances of a task.
-func instances(s Subtopology) int64 {
-	n := int64(0)
+// instances returns the number of RocksDB instances of a task.
+func instances(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		n += s.Stores[i].Instances()
 	}
 	return n
 }
 
-// dataFamilies is the number of data column families of a task.
-func dataFamilies(s Subtopology) int64 {
-	n := int64(0)
+// dataFamilies returns the number of data column families of a task.
+func dataFamilies(s *Subtopology) Count {
+	n := Count(0)
 	for i := range s.Stores {
 		n += s.Stores[i].Instances() * s.Stores[i].families()
 	}

@@ -3,42 +3,45 @@
 
 package memplan
 
-import (
-	"slices"
-	"sort"
-)
+import "sort"
 
-// Survives is the largest number of losses after which every survivor still fits its limit, whichever pods are lost; -1 if the pods do
-// not even fit now. Limits has the limit of each pod by name; a pod without one has no limit and always fits. A heap that the
-// application fixed too small counts as not fitting.
-func Survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int {
+// survives returns the largest number of pod failures after which every survivor fits its limit, whichever pods fail; -1 if the pods do
+// not even fit now. Limits has the limit of each pod by name; a pod without one has no limit and always fits. A heap that the application
+// set too small counts as not fitting.
+func survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int {
 	g := newGroup(&w, a)
-	return sort.Search(len(a.Pods), func(losses int) bool { // more losses never leave less to a pod
-		return !allFit(&w, a, policy, limits, g.loadsAfter(a, losses))
+	return sort.Search(len(a.Pods), func(failures int) bool { // more failures never leave less to a pod
+		return !allFit(&w, a, policy, limits, g.loadsAfter(a, failures))
 	}) - 1
 }
 
-// allFit says whether each pod's limit holds its load. Pods of one load and limit are judged once.
-func allFit(w *Workload, a Assignment, policy Policy, podLimits map[string]Bytes, loads []Load) bool {
-	var last *limits
-	var lastLoad Load
+// allFit reports whether each pod's limit holds its load.
+func allFit(w *Workload, a Assignment, policy Policy, limits map[string]Bytes, loads []Load) bool {
+	floors := floorsOf{w: w, policy: policy}
 	for i, pod := range a.Pods {
-		limit, limited := podLimits[pod.Name]
+		limit, limited := limits[pod.Name]
 		if !limited {
 			continue
 		}
-		if last == nil || !sameLoad(loads[i], lastLoad) {
-			l := atFloors(w, loads[i], policy)
-			last, lastLoad = &l, loads[i]
-		}
-		if !last.at(limit).fits() {
+		if r := floors.of(loads[i]).at(limit); !r.fits() {
 			return false
 		}
 	}
 	return true
 }
 
-// sameLoad says whether two loads are equal.
-func sameLoad(a, b Load) bool {
-	return a.Threads == b.Threads && a.Active == b.Active && a.Total == b.Total && slices.Equal(a.Caps, b.Caps)
+// floorsOf returns ledgers of a workload with all settings at their floors. Equal loads in a row share a ledger.
+type floorsOf struct {
+	w      *Workload
+	policy Policy
+	load   Load
+	last   *ledger
+}
+
+func (f *floorsOf) of(load Load) *ledger {
+	if f.last == nil || !load.equal(f.load) {
+		f.load = load
+		f.last = newProcess(f.w, load, f.policy).atFloors()
+	}
+	return f.last
 }

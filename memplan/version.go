@@ -17,7 +17,7 @@ func ParseVersion(text string) (Version, error) {
 	digits, _, _ := strings.Cut(text, "-")
 	parts := strings.Split(digits, ".")
 	if len(parts) < 2 {
-		return Version{}, fmt.Errorf("version %q: want major.minor or major.minor.patch, such as 4.4.0", text)
+		return Version{}, fmt.Errorf("version %q: must be major.minor or major.minor.patch, such as 4.4.0", text)
 	}
 	var v Version
 	for i, at := range []*int{&v.Major, &v.Minor, &v.Patch} {
@@ -26,17 +26,17 @@ func ParseVersion(text string) (Version, error) {
 		}
 		n, err := strconv.Atoi(parts[i])
 		if err != nil || n < 0 {
-			return Version{}, fmt.Errorf("version %q: part %q is not a number; want a version such as 4.4.0", text, parts[i])
+			return Version{}, fmt.Errorf("version %q: part %q is not a number; must be a version such as 4.4.0", text, parts[i])
 		}
 		*at = n
 	}
 	return v, nil
 }
 
-// String is the version as Kafka writes it.
+// String returns the version as Kafka writes it.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// Before says whether v is older than major.minor.patch.
+// Before reports whether v is older than major.minor.patch.
 func (v Version) Before(major, minor, patch int) bool {
 	if v.Major != major {
 		return v.Major < major

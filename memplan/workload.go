@@ -28,7 +28,7 @@ const (
 // Compression is a producer's compression.type.
 type Compression string
 
-// The codecs of the Kafka producer. The empty string counts as none.
+// The codecs of the Kafka producer. The empty string counts as no compression.
 const (
 	NoCompression Compression = "none"
 	Gzip          Compression = "gzip"
@@ -50,7 +50,7 @@ const (
 	Musl
 )
 
-// StoreKind is the kind of a state store: it decides how many RocksDB instances a task opens for it.
+// StoreKind is the kind of a state store. It determines the number of RocksDB instances for one task.
 type StoreKind uint8
 
 // The store kinds of Kafka Streams.
@@ -67,13 +67,13 @@ const (
 	Versioned
 	// JoinWindow is one side of a stream-stream join: segments as a window store, never cached.
 	JoinWindow
-	// OuterJoinList is the list store that the two sides of a left or outer stream-stream join share (KAFKA-10847): one instance.
+	// OuterJoinList is the shared list store of the two sides of a left or outer stream-stream join (KAFKA-10847): one instance.
 	OuterJoinList
 	// ForeignKeySubscription is the subscription store of a foreign-key join: one instance.
 	ForeignKeySubscription
 	// TimeOrderedBuffer is the buffer of a stream-table join with grace (KIP-923): one instance.
 	TimeOrderedBuffer
-	// TimeOrderedWindow is the store of an aggregation that emits on window close: base and index share the segments.
+	// TimeOrderedWindow is the store of an aggregation with emission on window close: base and index share the segments.
 	TimeOrderedWindow
 	// Suppress is the buffer of suppress(): always on the heap.
 	Suppress
@@ -85,51 +85,52 @@ type Store struct {
 	Kind StoreKind
 	// RetentionMs is the retention of a segmented store in milliseconds: window size + grace, or as set with withRetention.
 	RetentionMs Fact[int64]
-	// SegmentIntervalMs is the segment interval in milliseconds. 0 means the default: max(retention/2, 60 s).
+	// SegmentIntervalMs is the segment interval in milliseconds; 0: the default, max(retention/2, 60 s).
 	SegmentIntervalMs Fact[int64]
 	// InMemory stores live on the heap.
 	InMemory bool
-	// Caching says whether the record cache is on for it. Where that is not known, it counts as on.
+	// Caching: the record cache is on for the store, or not known to be off.
 	Caching bool
 	// Unlogged stores have no changelog, so nothing restores them.
 	Unlogged bool
-	// Size is the data that one task's store holds (all partitions for a global store). 0 means not known.
+	// Size is the size of the data of one task's store (all partitions for a global store); 0 if it is not known.
 	Size Fact[Bytes]
-	// Partitions of the source topic of a global store. 0 means not known.
+	// Partitions of the source topic of a global store; 0 if it is not known.
 	Partitions int
-	// MaxSuppress is the maxBytes of a suppress buffer. 0 means unbounded or not known.
+	// MaxSuppress is the maxBytes of a suppress buffer; 0 if it is unbounded or not known.
 	MaxSuppress Fact[Bytes]
 }
 
 // Subtopology is a part of the topology: a task runs it for one partition.
 type Subtopology struct {
-	// ID as the group knows it ("0", "1", ...).
+	// ID in the group ("0", "1", ...).
 	ID string
 	// Tasks is the number of tasks: the largest partition count of its source topics.
 	Tasks int
-	// InputPartitions a task reads: one of each source topic.
+	// InputPartitions is the number of partitions that a task reads: one of each source topic.
 	InputPartitions int
-	// WrittenPartitions are all partitions of its sink and repartition topics: any of its tasks may write to each of them. Changelogs
-	// are not in it, they are counted from the stores.
+	// WrittenPartitions is the number of all partitions of its sink and repartition topics: any of its tasks may write to each of them. It
+	// excludes changelogs, which are counted from the stores.
 	WrittenPartitions int
-	// Stores of one task. A store that two processors name is one store.
+	// Stores of one task. A store of two processors is one store.
 	Stores []Store
 }
 
-// Stateful says whether a task of it has a state store.
+// Stateful reports whether a task has a state store.
 func (s Subtopology) Stateful() bool { return len(s.Stores) > 0 }
 
-// Records describes what flows through the application, in uncompressed serialized bytes.
+// Records are the sizes of the application's records, in uncompressed serialized bytes.
 type Records struct {
-	// Average size of a record: key, value and headers.
+	// Average is the average size of a record: key, value and headers.
 	Average Fact[Bytes]
-	// Largest record that may occur.
+	// Largest is the size of the largest possible record.
 	Largest Fact[Bytes]
-	// LargestBatch that a broker may hold (message.max.bytes of the source topics): a fetch returns it even where limits are smaller.
+	// LargestBatch is the largest batch of a broker (message.max.bytes of the source topics): a fetch returns it even where limits are
+	// smaller.
 	LargestBatch Fact[Bytes]
 }
 
-// Consumer holds the configs of one consumer role that cost memory.
+// Consumer has the configs of one consumer role that affect memory.
 type Consumer struct {
 	FetchMaxBytes          Fact[Bytes]
 	MaxPartitionFetchBytes Fact[Bytes]
@@ -138,7 +139,7 @@ type Consumer struct {
 	ReceiveBuffer          Fact[Bytes]
 }
 
-// Producer holds the producer configs that cost memory.
+// Producer has the producer configs that affect memory.
 type Producer struct {
 	BufferMemory     Fact[Bytes]
 	BatchSize        Fact[Bytes]
@@ -149,7 +150,7 @@ type Producer struct {
 	ReceiveBuffer    Fact[Bytes]
 }
 
-// Clients holds the configs of the Kafka clients and of Kafka Streams that cost memory.
+// Clients has the configs of the Kafka clients and of Kafka Streams that affect memory.
 type Clients struct {
 	Producer Producer
 	// Main, Restore and Global are the consumers of Kafka Streams, each with its own effective configs.
@@ -158,9 +159,9 @@ type Clients struct {
 	BufferedRecordsPerPartition Fact[int]
 	// RecordCache is the record cache of the instance (statestore.cache.max.bytes, before 3.4 cache.max.bytes.buffering).
 	RecordCache Fact[Bytes]
-	// TransactionalStores says whether enable.transactional.statestores is on (KIP-892, 4.4).
+	// TransactionalStores is enable.transactional.statestores (KIP-892, 4.4).
 	TransactionalStores Fact[bool]
-	// Uncommitted is statestore.uncommitted.max.bytes of the instance (4.4); -1 switches the bound off.
+	// Uncommitted is statestore.uncommitted.max.bytes of the instance (4.4); -1: unbounded.
 	Uncommitted Fact[Bytes]
 }
 
@@ -168,53 +169,51 @@ type Clients struct {
 type StateDir struct {
 	// InMemory is true for tmpfs and emptyDir with medium Memory: its files count as memory in full.
 	InMemory bool
-	// Persistent directories survive the pod, so an old copy of any task may be on it.
+	// Persistent directories outlive the pod, so they may have an old copy of any task.
 	Persistent bool
 }
 
-// RocksDB holds the settings of the stores. Kafka Streams sets the first three per instance, unless a rocksdb.config.setter changes
-// them.
+// RocksDB has the settings of the stores. Kafka Streams sets the first three per instance, unless a rocksdb.config.setter changes them.
 type RocksDB struct {
 	BlockCache, WriteBuffer Fact[Bytes]
 	MaxWriteBuffers         Fact[int]
-	// Setter is the application's own rocksdb.config.setter, if it has one.
+	// Setter is the application's own rocksdb.config.setter; empty if it has none.
 	Setter Fact[string]
-	// FormatUpgrade says that stores may hold rows of an older format (dsl.store.format=HEADERS on stores from before).
+	// FormatUpgrade: stores may have rows of an older format (dsl.store.format=HEADERS on older stores).
 	FormatUpgrade Fact[bool]
-	// OpenIterators is the most iterators that are open at once (num-open-iterators). 0 means one a stream thread.
+	// OpenIterators is the largest number of iterators open at once (num-open-iterators); 0: one for each stream thread.
 	OpenIterators Fact[int]
-	// SharedCache is the capacity of the shared block cache, WriteBufferLimit the part of it that memtables may take. 0 leaves the
-	// choice to the plan.
+	// SharedCache is the capacity of the shared block cache, WriteBufferLimit the part of it for memtables; 0 leaves the choice to the plan.
 	SharedCache, WriteBufferLimit Fact[Bytes]
-	// OwnCache is the capacity of the block cache that the application's own setter keeps in a bounded process, beside the shared one: of
-	// the one that stores share, or of each where OwnCaches says that every instance has its own. 0: it keeps none.
+	// OwnCache is the capacity of the block cache of the application's own setter in a bounded process, beside the shared one; 0 if there is
+	// none. It is that of one cache for all stores, or with OwnCaches that of the cache of each instance.
 	OwnCache Fact[Bytes]
-	// OwnCaches: every RocksDB instance has a cache of the application of its own.
+	// OwnCaches: every RocksDB instance has its own cache of the application.
 	OwnCaches bool
 }
 
-// ApplicationMemory is what the process holds besides Kafka Streams.
+// ApplicationMemory is the memory of the process besides Kafka Streams.
 type ApplicationMemory struct {
-	// LiveSet is the application's own live objects on the heap.
+	// LiveSet is the size of the application's own live objects on the heap.
 	LiveSet Fact[Bytes]
-	// Native is its own native use: other agents, JNI libraries, direct buffers of its own.
+	// Native is its own native memory: other agents, JNI libraries, its own direct buffers.
 	Native Fact[Bytes]
 }
 
-// Workload is everything about an application that is the same for all its pods.
+// Workload has the facts of an application that are the same for all its pods.
 type Workload struct {
 	// Version of kafka-streams.
 	Version  Fact[Version]
 	Protocol Fact[Protocol]
 	// Guarantee is the processing guarantee.
 	Guarantee Fact[Guarantee]
-	// Threads is num.stream.threads, for pods whose threads have not been seen.
+	// Threads is num.stream.threads, for pods with an unknown number of threads.
 	Threads Fact[int]
 	// Standbys is num.standby.replicas, or the group config streams.num.standby.replicas for the streams protocol.
 	Standbys Fact[int]
 	// WarmUps is max.warmup.replicas, of the whole group. The streams protocol has none.
 	WarmUps Fact[int]
-	// Brokers that lead partitions which the application reads.
+	// Brokers is the number of brokers that lead input partitions of the application.
 	Brokers       Fact[int]
 	TLS           Fact[bool]
 	Subtopologies []Subtopology
@@ -228,20 +227,20 @@ type Workload struct {
 	Application   ApplicationMemory
 	// Others are the other KafkaStreams clients of the same JVM: their memory adds up, and so do their stores in a shared cache.
 	Others []Client
-	// Bounded says that the shared block cache and write buffer manager are in force in the process.
+	// Bounded: the shared block cache and write buffer manager are active in the process.
 	Bounded bool
 }
 
-// Client is a KafkaStreams client that shares the JVM with the planned one: an application of its own, with its own id, threads, tasks
-// and configs. Its JVM, allocator, state directory and bounds are those of the process, so the workload's own do not count.
+// Client is a KafkaStreams client that shares the JVM with the planned one: another application, with its own id, threads, tasks and
+// configs. JVM, allocator, state directory and bounds are those of the process; those of its workload do not count.
 type Client struct {
 	ApplicationID string
 	Workload      Workload
-	// Load that it may have in this process at the same time.
+	// Load is its load in this process at the same time.
 	Load Load
 }
 
-// Tasks is the number of tasks of all subtopologies.
+// Tasks returns the number of tasks of all subtopologies.
 func (w Workload) Tasks() int {
 	tasks := 0
 	for _, s := range w.Subtopologies {
@@ -249,9 +248,3 @@ func (w Workload) Tasks() int {
 	}
 	return tasks
 }
-
-// maxCount is the largest count of anything that is believed: partitions are int32 in Kafka's protocol.
-const maxCount = 1<<31 - 1
-
-// clampCount holds a count within what Kafka can have, so that sums cannot overflow.
-func clampCount(n int) int { return min(max(n, 0), maxCount) }

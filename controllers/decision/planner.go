@@ -321,7 +321,7 @@ func lineOf(line memplan.Line) v1alpha1.Line {
 		result.Pool = v1alpha1.PoolHeap
 	}
 	if line.Count > 0 {
-		result.Count = &line.Count
+		result.Count = new(int64(line.Count))
 	}
 	return result
 }

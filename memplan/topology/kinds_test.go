@@ -121,31 +121,31 @@ func TestKindsOfWhatKafkaStreamsPrints(t *testing.T) {
 func TestKindsDecideWhereAStoreLives(t *testing.T) {
 	tests := map[string]struct {
 		file          string
-		wantInstances map[string]int64
+		wantInstances map[string]memplan.Count
 		wantHeap      []string
 	}{
 		"a suppress store is heap, named or not": {
-			file: "suppress-named", wantInstances: map[string]int64{"counts": 3, "myname-store": 0}, wantHeap: []string{"myname-store"},
+			file: "suppress-named", wantInstances: map[string]memplan.Count{"counts": 3, "myname-store": 0}, wantHeap: []string{"myname-store"},
 		},
 		"a suppress store under its own name": {
 			file:          "suppress-unnamed",
-			wantInstances: map[string]int64{"counts": 3, "KTABLE-SUPPRESS-STATE-STORE-0000000007": 0},
+			wantInstances: map[string]memplan.Count{"counts": 3, "KTABLE-SUPPRESS-STATE-STORE-0000000007": 0},
 			wantHeap:      []string{"KTABLE-SUPPRESS-STATE-STORE-0000000007"},
 		},
 		"join stores have segments, though no name says window": {
 			file: "stream-stream-join-repartition",
-			wantInstances: map[string]int64{
+			wantInstances: map[string]memplan.Count{
 				"KSTREAM-JOINTHIS-0000000009-store": 3, "KSTREAM-JOINOTHER-0000000010-store": 3,
 				"KSTREAM-JOINTHIS-0000000018-store": 3, "KSTREAM-JOINOTHER-0000000019-store": 3,
 			},
 		},
 		"join stores that the application named are known by the processors that write them": {
 			file:          "repartition-optimized",
-			wantInstances: map[string]int64{"count-store": 3, "other-join-store": 3, "join-store": 3, "aggregate-store": 3, "reduce-store": 3},
+			wantInstances: map[string]memplan.Count{"count-store": 3, "other-join-store": 3, "join-store": 3, "aggregate-store": 3, "reduce-store": 3},
 		},
 		"the stores of a foreign-key join are one instance each": {
 			file: "to-table-foreign-key-join",
-			wantInstances: map[string]int64{
+			wantInstances: map[string]memplan.Count{
 				"KSTREAM-TOTABLE-STATE-STORE-0000000002": 1, "KSTREAM-TOTABLE-STATE-STORE-0000000005": 1,
 				"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000010": 1,
 			},
@@ -154,7 +154,7 @@ func TestKindsDecideWhereAStoreLives(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := pieces(t, description(t, tc.file), topology.Known{Partitions: map[string]int{"any": 4}})
-			instances := map[string]int64{}
+			instances := map[string]memplan.Count{}
 			var heap []string
 			for _, s := range got.Subtopologies {
 				for _, store := range s.Stores {

@@ -96,7 +96,7 @@ func cascadePlan(s *scenario) (memplan.Plan, error) {
 		pod.Target = pod.Current
 		assigned.Pods = append(assigned.Pods, pod)
 	}
-	plan := memplan.PlanFor(w, memplan.LoadAfter(w, assigned, "0", 1), memplan.DefaultPolicy(), cascadeLimit)
+	plan := memplan.PlanFor(w, memplan.LoadsAfter(w, assigned, 1)[0], memplan.DefaultPolicy(), cascadeLimit)
 	if !plan.Fits() {
 		return plan, fmt.Errorf("the plan does not fit:\n%s", plan.Explain())
 	}

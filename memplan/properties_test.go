@@ -156,7 +156,7 @@ func TestApplyProperties(t *testing.T) {
 		"a guarantee that 4.0 removed": {
 			version: Version{4, 1, 1}, properties: map[string]string{"processing.guarantee": "exactly_once"},
 			change:  func(w *Workload) { w.Guarantee = Known(ExactlyOnceV1, App) },
-			wantErr: `property processing.guarantee="exactly_once": Kafka Streams 4.1.1 does not have it; it must be exactly_once_v2 since 4.0`,
+			wantErr: `property processing.guarantee="exactly_once": Kafka Streams 4.1.1 does not support it; it must be exactly_once_v2 since 4.0`,
 		},
 		"the same guarantee before": {
 			version: Version{3, 9, 1}, properties: map[string]string{"processing.guarantee": "exactly_once"},

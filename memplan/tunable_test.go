@@ -79,11 +79,14 @@ func TestNeedAtDefaults(t *testing.T) {
 		if plan.RequiredLimitAtDefaults < plan.RequiredLimit {
 			t.Fatalf("need at defaults %v, need %v", plan.RequiredLimitAtDefaults, plan.RequiredLimit)
 		}
-		if plan.RequiredLimitAtDefaults == MaxBytes || !newPlanner(&w, load, policy).limits().at(plan.RequiredLimitAtDefaults).fits() {
-			return // no limit holds, or a heap that no limit cures
+		if plan.RequiredLimitAtDefaults == MaxBytes {
+			return // no limit holds
+		}
+		if r := newProcess(&w, load, policy).atDefaults().at(plan.RequiredLimitAtDefaults); !r.fits() {
+			return // a heap that no limit cures
 		}
 		for name, value := range derivedValues(PlanFor(w, load, policy, plan.RequiredLimitAtDefaults)) {
-			if name != recordCacheName(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
+			if name != recordCacheConfig.nameIn(effectiveVersion(w.Version)) || Bytes(value) < w.Clients.RecordCache.Value {
 				t.Errorf("%s is lowered to %d under %v, which holds the defaults", name, value, plan.RequiredLimitAtDefaults)
 			}
 		}
@@ -94,7 +97,7 @@ func TestFetchSizesGoFirst(t *testing.T) {
 	w, load, policy := derivable(), onlyCap(4, 8, 8), DefaultPolicy()
 	w.Subtopologies[0].InputPartitions = 20
 	w.Records.LargestBatch = Known(2*MiB, Measured)
-	full := newPlanner(&w, load, policy).limits().need(0)
+	full := newProcess(&w, load, policy).atDefaults().requiredLimit(0)
 	got := derivedValues(PlanFor(w, load, policy, full-10*MiB))
 	for name := range got {
 		if !strings.Contains(name, "fetch.max.bytes") {
@@ -127,9 +130,9 @@ func TestWhatTheApplicationSetIsNotDerived(t *testing.T) {
 }
 
 func TestOnlyABoundedProcessOfAKnownTopologyDerives(t *testing.T) {
-	shipped, unknown := derivable(), derivable()
-	shipped.Bounded, unknown.Subtopologies = false, nil
-	for name, w := range map[string]Workload{"as shipped": shipped, "no topology": unknown} {
+	unbounded, unknown := derivable(), derivable()
+	unbounded.Bounded, unknown.Subtopologies = false, nil
+	for name, w := range map[string]Workload{"default RocksDB": unbounded, "no topology": unknown} {
 		if got := derivedValues(PlanFor(w, onlyCap(1, 8, 8), DefaultPolicy(), 300*MiB)); len(got) > 0 {
 			t.Errorf("%s: %v is derived", name, got)
 		}
@@ -195,7 +198,7 @@ func TestMemtable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := derivable()
 			w.RocksDB.WriteBuffer.From = c.from
-			if got := newPlanner(&w, onlyCap(1, 8, 8), DefaultPolicy()).memtable(c.manager); got != c.want {
+			if got := newProcess(&w, onlyCap(1, 8, 8), DefaultPolicy()).memtable(c.manager); got != c.want {
 				t.Errorf("write_buffer_size %v, want %v", got, c.want)
 			}
 		})
@@ -213,20 +216,21 @@ func TestDerivedValuesKeepFloorsAndDefaults(t *testing.T) {
 		w := g.workload()
 		w.Bounded = true
 		load, policy := g.load(w), g.policy()
-		p := newPlanner(&w, load, policy)
+		p := newProcess(&w, load, policy)
 		plan := PlanFor(w, load, policy, g.anyLimit())
 		got := derivedValues(plan)
-		for _, k := range knobs {
-			value, ok := got[k.name(p.version)]
+		for i := range tunableSettings {
+			k := &tunableSettings[i]
+			name, was, floor := k.planName(p.version), k.number.get(&w, k.role), k.floor(p.client, k.role)
+			value, ok := got[name]
 			if !ok {
 				continue
 			}
-			was, from := k.get(&w)
-			if from != Default || value < min(k.floor(p), was) {
-				t.Errorf("%s is %d; it was %d (%v), its floor is %d", k.name(p.version), value, was, from, k.floor(p))
+			if was.From != Default || value < min(floor, was.Value) {
+				t.Errorf("%s is %d; it was %d (%v), its floor is %d", name, value, was.Value, was.From, floor)
 			}
-			if value >= was && k.name(p.version) != recordCacheName(p.version) {
-				t.Errorf("%s was raised from %d to %d", k.name(p.version), was, value)
+			if value >= was.Value && name != recordCacheConfig.nameIn(p.version) {
+				t.Errorf("%s was raised from %d to %d", name, was.Value, value)
 			}
 		}
 	})
