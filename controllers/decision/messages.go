@@ -263,15 +263,15 @@ func podsNotInjectedText(f *Facts, pods []string) string {
 }
 
 func podsOlderThanPlanText(f *Facts, count int) string {
-	was := "were"
+	verbs := "were created before the plan and run"
 	if count == 1 {
-		was = "was"
+		verbs = "was created before the plan and runs"
 	}
 	without := "the plan"
 	if f.AgentConfigMap != "" {
 		without = "the plan or the agent"
 	}
-	return fmt.Sprintf("%s %s created before the plan and run without %s; restart to apply it: %s", podsText(count), was, without, restartCommand(f))
+	return fmt.Sprintf("%s %s without %s; restart to apply it: %s", podsText(count), verbs, without, restartCommand(f))
 }
 
 func restartCommand(f *Facts) string {
@@ -288,8 +288,12 @@ func notBoundedText(pods []string, finding string) string {
 }
 
 func notAcknowledgedText(d *Decision) string {
-	return fmt.Sprintf("the plan is published, but %s (%s) has not loaded it: the kubelet is slow to update the mounted ConfigMap",
-		podsText(len(d.NotAcknowledged)), d.NotAcknowledged[0])
+	verb := "have"
+	if len(d.NotAcknowledged) == 1 {
+		verb = "has"
+	}
+	return fmt.Sprintf("the plan is published, but %s (%s) %s not loaded it: the kubelet is slow to update the mounted ConfigMap",
+		podsText(len(d.NotAcknowledged)), d.NotAcknowledged[0], verb)
 }
 
 func coldStartText(plan *Plan) string {

@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -34,8 +35,9 @@ func jvmOf(f *Facts) (memplan.JVM, error) {
 	flags = append(flags, expand(c.Env["_JAVA_OPTIONS"], c.Env))
 	flags = append(flags, reportedFlags(&f.Reports)...)
 	jvm, err := memplan.ParseJVMFlags(flags)
-	if err != nil {
-		err = fmt.Errorf("JVM flags of container %s: %w", c.Name, err)
+	var errs []error
+	for _, text := range errorTexts(err) {
+		errs = append(errs, fmt.Errorf("JVM flags of container %s: %s", c.Name, text))
 	}
 	if leavesHeapToJVM(jvm) && !f.NotInjectable.Found() {
 		jvm.HeapMode = memplan.HeapPlanned
@@ -45,7 +47,7 @@ func jvmOf(f *Facts) (memplan.JVM, error) {
 			jvm.MaxHeap = *specBytes(pin.Size)
 		}
 	}
-	return jvm, err
+	return jvm, errors.Join(errs...)
 }
 
 // reportedFlags returns the flags with which the application sizes its JVM, including those in scripts and files that the pod template does
