@@ -393,11 +393,11 @@ func TestRestartedContainerRaisesNothing(t *testing.T) {
 	r := settledRollout(t)
 	r.group = groupOf(6, 6) // the tasks of the third pod have moved
 	third := func(state corev1.ContainerState) []*corev1.Pod {
-		return append(testobjects.RunningPods(2, r.limit), testobjects.RunningPod(2, r.limit, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = state }))
+		return append(testobjects.RunningPods(2, r.limit), testobjects.RunningPod(2, r.limit, inState(state)))
 	}
 	for name, state := range map[string]corev1.ContainerState{
-		"has run for a minute": runningSince(testobjects.Now.Add(-time.Minute)),
-		"waits for a restart":  {Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		"has run for a minute": runningFor(time.Minute),
+		"waits for a restart":  waitsForRestart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := *r
@@ -410,7 +410,7 @@ func TestRestartedContainerRaisesNothing(t *testing.T) {
 	}
 	t.Run("has run for an hour without tasks: the others keep its tasks", func(t *testing.T) {
 		r := *r
-		r.pods = third(runningSince(testobjects.Now.Add(-time.Hour)))
+		r.pods = third(runningFor(time.Hour))
 		if d := r.decide(t); len(d.Resizes) == 0 {
 			t.Error("no limit is raised")
 		}
@@ -419,10 +419,8 @@ func TestRestartedContainerRaisesNothing(t *testing.T) {
 
 func TestLoadOfThisMomentRaisesDuringRollout(t *testing.T) {
 	r := settledRollout(t)
-	waiting := func(p *corev1.Pod) {
-		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	}
-	r.pods = []*corev1.Pod{testobjects.RunningPod(0, r.limit), testobjects.RunningPod(1, r.limit, waiting), testobjects.RunningPod(2, r.limit, waiting)}
+	down := inState(waitsForRestart)
+	r.pods = []*corev1.Pod{testobjects.RunningPod(0, r.limit), testobjects.RunningPod(1, r.limit, down), testobjects.RunningPod(2, r.limit, down)}
 	r.group = groupOf(12) // one more pod than the plan tolerates has failed
 	d := r.decide(t)
 	if d.Frozen.Found() {
