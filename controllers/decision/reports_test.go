@@ -343,6 +343,29 @@ func TestMeasuredRegions(t *testing.T) {
 	})
 }
 
+// TestOwnBlockCacheIsOneLine: a cache that the application keeps and the shared cache are one line of the status, which lists a name once.
+func TestOwnBlockCacheIsOneLine(t *testing.T) {
+	d := reported(func(r *report.Report) { r.RocksDB.OwnCaches = []report.Cache{{Capacity: 64 * mib, Stores: 4}} }).decide(t)
+	bounds := func(lines []v1alpha1.Line) []int64 {
+		var all []int64
+		for _, line := range lines {
+			if line.Name == string(memplan.RegionBlockCache) {
+				all = append(all, line.Bound.Value())
+			}
+		}
+		return all
+	}
+	planned := bounds(d.Plan.Representative.Lines)
+	if len(planned) != 2 {
+		t.Fatalf("block caches %v, want two", planned)
+	}
+	lines := d.status().Lines
+	wantNoDiff(t, "block cache in the status", []int64{planned[0] + planned[1]}, bounds(lines))
+	if !slices.IsSortedFunc(lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) }) {
+		t.Errorf("lines %v are not sorted", lines)
+	}
+}
+
 func TestOtherClientsOfTheProcessCount(t *testing.T) {
 	alone := reported().decide(t)
 	g := reported(func(r *report.Report) {
