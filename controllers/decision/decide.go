@@ -49,7 +49,6 @@ func nextMemory(f *Facts) Memory {
 	next := f.Memory
 	next.ObservedGeneration = f.App.Generation
 	next.PodsUnavailableSince = f.Failures.UnavailableSince
-	next.Tasks = nil
 	next.Images = f.Images
 	next.Measured = f.Measured
 	next.Refreshes = maps.Clone(f.Memory.Refreshes)

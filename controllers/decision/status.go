@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/agent/planfile"
@@ -74,13 +75,38 @@ func setFigures(status *v1alpha1.StreamAppStatus, d *Decision) {
 			status.RequiredLimit = new(quantity(plan.Required))
 		}
 	}
-	status.Lines = pod.Lines[:min(len(pod.Lines), v1alpha1.MaxLines)]
+	lines := uniqueLines(pod.Lines)
+	status.Lines = lines[:min(len(lines), v1alpha1.MaxLines)]
 	status.Settings = pod.Settings[:min(len(pod.Settings), v1alpha1.MaxSettings)]
 	status.BoundedPods = boundedPods(d.Facts.Pods)
 	status.PlanRevision = d.Revision
 	if d.Frozen.Found() && d.Facts.Injection != nil {
 		status.PlanRevision = d.Facts.Injection.Spec.PlanRevision
 	}
+}
+
+// uniqueLines returns the lines with those of the same pool and name in one, largest first: the API server accepts no duplicates. The shared
+// block cache and a cache that the application keeps are such lines. The sum has the source of its largest line, and no count.
+func uniqueLines(lines []v1alpha1.Line) []v1alpha1.Line {
+	var unique []v1alpha1.Line
+	for _, line := range lines {
+		i := slices.IndexFunc(unique, func(known v1alpha1.Line) bool { return known.Pool == line.Pool && known.Name == line.Name })
+		if i < 0 {
+			unique = append(unique, line)
+			continue
+		}
+		unique[i].Bound = sumOf(unique[i].Bound, line.Bound)
+		unique[i].Expected = sumOf(unique[i].Expected, line.Expected)
+		unique[i].Count = nil
+	}
+	slices.SortStableFunc(unique, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) })
+	return unique
+}
+
+func sumOf(a, b *resource.Quantity) *resource.Quantity {
+	sum := a.DeepCopy()
+	sum.Add(*b)
+	return &sum
 }
 
 // boundedPods returns the number of pods that have reported that they are bounded; nil if no pod is expected to report.
