@@ -42,7 +42,7 @@ func TestClassic(t *testing.T) { followTheAgents(t, kafkatest.Classic) }
 func TestStreams(t *testing.T) { followTheAgents(t, kafkatest.Streams) }
 
 // start runs three instances with the agent under an operator that was given their StatefulSet, and waits until all is well.
-func start(tb testing.TB, protocol string) *world {
+func start(tb testing.TB, protocol string) *fixture {
 	tb.Helper()
 	g := gomega.NewWithT(tb)
 	broker := kafkatest.StartBroker(tb)
@@ -50,26 +50,26 @@ func start(tb testing.TB, protocol string) *world {
 		ID: "shop-" + protocol, Protocol: protocol, OrderPartitions: 6, ClickPartitions: 4,
 	})
 	app.Produce(tb, 500)
-	w := newWorld(tb, fmt.Sprintf("%s-%d", protocol, time.Now().UnixNano()), app)
-	w.createWorkload(3)
-	w.createStreamApp()
-	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	f := newFixture(tb, fmt.Sprintf("%s-%d", protocol, time.Now().UnixNano()), app)
+	f.CreateStatefulSet(3, templateLimit)
+	f.CreateStreamApp(v1alpha1.StreamAppSpec{})
+	g.Eventually(func() error { return f.Get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
 	var plan corev1.ConfigMap
-	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(f.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 	g.Expect(plan.Data["plan.v1.properties"]).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the first plan knows the limit, and nothing else")
-	w.startPods()
-	g.Eventually(w.status, patience, polling).Should(gomega.And(
+	f.StartNodes(3, f.startInstance)
+	g.Eventually(f.status, patience, polling).Should(gomega.And(
 		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))),
 		gomega.HaveField("Tasks", gomega.HaveValue(gomega.BeEquivalentTo(app.Tasks())))))
-	app.WaitStable(tb, w.processes("shop-0", "shop-1", "shop-2")...)
-	g.Eventually(w.status, patience, polling).Should(gomega.HaveField("Conditions", gomega.ContainElement(gomega.And(
+	app.WaitStable(tb, f.processes("shop-0", "shop-1", "shop-2")...)
+	g.Eventually(f.status, patience, polling).Should(gomega.HaveField("Conditions", gomega.ContainElement(gomega.And(
 		gomega.HaveField("Type", v1alpha1.ConditionReady), gomega.HaveField("Status", metav1.ConditionTrue)))))
-	return w
+	return f
 }
 
-func (w *world) status() v1alpha1.StreamAppStatus {
+func (f *fixture) status() v1alpha1.StreamAppStatus {
 	app := &v1alpha1.StreamApp{}
-	if err := w.get(app, "shop"); err != nil {
+	if err := f.Get(app, "shop"); err != nil {
 		return v1alpha1.StreamAppStatus{}
 	}
 	return app.Status
@@ -78,8 +78,8 @@ func (w *world) status() v1alpha1.StreamAppStatus {
 // followTheAgents loses an instance with its node, and sees that the plan becomes one for the other two.
 func followTheAgents(t *testing.T, protocol string) {
 	g := gomega.NewWithT(t)
-	w := start(t, protocol)
-	before := w.status()
+	f := start(t, protocol)
+	before := f.status()
 	t.Logf("%s, limit %s, need %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.Need,
 		before.PlanGeneration, before.Warnings)
 	g.Expect(reason(&before, v1alpha1.ConditionAssignmentKnown)).To(gomega.Equal(v1alpha1.ReasonFromReports))
@@ -87,22 +87,22 @@ func followTheAgents(t *testing.T, protocol string) {
 		gomega.HaveField("Image", "example.org/shop:1"), gomega.HaveField("State", v1alpha1.ImageProven))))
 	g.Expect(before.Need.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "bounded, it fits into the template's limit")
 	var plan corev1.ConfigMap
-	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(f.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 	g.Expect(plan.Data["plan.v1.properties"]).NotTo(gomega.Or(gomega.ContainSubstring("statestore.cache.max.bytes"),
 		gomega.ContainSubstring("buffer.memory")), "what the application sets itself stays its own")
 
-	w.instance("shop-2").Kill(t)
-	w.loseNodeOf("shop-2")
-	w.app.WaitStable(t, w.processes("shop-0", "shop-1")...)
+	f.instance("shop-2").Kill(t)
+	f.LoseNodeOf("shop-2")
+	f.app.WaitStable(t, f.processes("shop-0", "shop-1")...)
 	g.Eventually(func(g gomega.Gomega) {
-		status := w.status()
+		status := f.status()
 		g.Expect(status.Pods).To(gomega.HaveValue(gomega.BeEquivalentTo(2)))
-		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(w.app.Tasks())), "the application has as many tasks as before")
+		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(f.app.Tasks())), "the application has as many tasks as before")
 		g.Expect(status.Need.Cmp(*before.Need)).To(gomega.BeNumerically(">", 0), "one pod must now hold what two have held")
 		g.Expect(reason(&status, v1alpha1.ConditionApplied)).To(gomega.Equal(v1alpha1.ReasonApplied), "both have reported that they see the plan")
 		g.Expect(status.PlanGeneration).NotTo(gomega.Equal(before.PlanGeneration))
 	}, patience, polling).Should(gomega.Succeed())
-	after := w.status()
+	after := f.status()
 	t.Logf("limit %s, need %s -> %s, plan %s -> %s", after.Limit, before.Need, after.Need, before.PlanGeneration, after.PlanGeneration)
 }
 
@@ -125,28 +125,28 @@ func message(status *v1alpha1.StreamAppStatus, kind string) string {
 // the moment that the new plan stands in the status, as a watch is told. Two of the pods work; an instance without a pod joins them, and
 // leaves them with more than a plan for three pods and no loss has room for: two rebalances a round, each of which changes the plan.
 func BenchmarkFromRebalanceToPlan(b *testing.B) {
-	w := start(b, kafkatest.Streams)
-	app := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
-	if err := w.admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"survivePodLosses":0}}}`))); err != nil {
+	f := start(b, kafkatest.Streams)
+	app := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "shop"}}
+	if err := f.Admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"survivePodLosses":0}}}`))); err != nil {
 		b.Fatal(err)
 	}
 	tells := make(chan time.Time)
 	for _, pod := range []string{"shop-0", "shop-1"} {
-		go w.listen(b.Context(), pod, tells)
+		go f.listen(b.Context(), pod, tells)
 	}
-	changes, err := w.admin.Watch(b.Context(), &v1alpha1.StreamAppList{}, client.InNamespace(w.namespace))
+	changes, err := f.Admin.Watch(b.Context(), &v1alpha1.StreamAppList{}, client.InNamespace(f.Namespace))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer changes.Stop()
-	r := &rebalances{world: w, tells: tells, changes: changes.ResultChan()}
+	r := &rebalances{fixture: f, tells: tells, changes: changes.ResultChan()}
 	r.settle()
-	r.timeOf(func() { w.instance("shop-2").Stop(b) })
+	r.timeOf(func() { f.instance("shop-2").Stop(b) })
 	var total time.Duration
 	rounds := 0
 	for b.Loop() {
 		var guest *kafkatest.Process
-		total += r.timeOf(func() { guest = w.app.StartInstance(b, kafkatest.Instance{Name: fmt.Sprintf("guest-%d", rounds)}) })
+		total += r.timeOf(func() { guest = f.app.StartInstance(b, kafkatest.Instance{Name: fmt.Sprintf("guest-%d", rounds)}) })
 		total += r.timeOf(func() { guest.Stop(b) })
 		rounds++
 	}
@@ -156,7 +156,7 @@ func BenchmarkFromRebalanceToPlan(b *testing.B) {
 
 // rebalances measures them.
 type rebalances struct {
-	*world
+	*fixture
 	tells   <-chan time.Time
 	changes <-chan watch.Event
 }
@@ -204,10 +204,10 @@ func (r *rebalances) timeOf(begin func()) time.Duration {
 }
 
 // listen tells when the agent in a pod tells of other tasks.
-func (w *world) listen(ctx context.Context, pod string, tells chan<- time.Time) {
-	last := w.ask(ctx, pod, 0)
+func (f *fixture) listen(ctx context.Context, pod string, tells chan<- time.Time) {
+	last := f.ask(ctx, pod, 0)
 	for last != nil {
-		next := w.ask(ctx, pod, last.Seq)
+		next := f.ask(ctx, pod, last.Seq)
 		if next != nil && reported(next) != reported(last) {
 			select {
 			case tells <- time.Now():
@@ -230,8 +230,8 @@ func reported(report *assignment.Report) int {
 }
 
 // ask asks the agent in a pod for the next report after a sequence number; nil if there is none.
-func (w *world) ask(ctx context.Context, pod string, after int64) *assignment.Report {
-	address := net.JoinHostPort(w.instance(pod).Address.String(), strconv.Itoa(v1alpha1.AgentPort))
+func (f *fixture) ask(ctx context.Context, pod string, after int64) *assignment.Report {
+	address := net.JoinHostPort(f.instance(pod).Address.String(), strconv.Itoa(v1alpha1.AgentPort))
 	for ctx.Err() == nil {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?after=%d&wait=25s", address, assignment.ReportPath, after), nil)
 		if err != nil {

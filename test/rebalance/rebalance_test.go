@@ -7,8 +7,8 @@
 package rebalance
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/internal/testcluster"
 	"streamweir.dev/streamweir/memplan"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
@@ -37,6 +38,12 @@ const (
 	minLimit      = "768Mi"
 	maxLimit      = "16Gi"
 )
+
+// TestMain starts a control plane and applies config/default to it.
+func TestMain(m *testing.M) { testcluster.Main(m) }
+
+// cluster is a namespace with an operator of its own, which reads the group from the broker.
+type cluster struct{ *testcluster.Cluster }
 
 func TestClassic(t *testing.T) { loseAnInstance(t, kafkatest.Classic) }
 
@@ -58,24 +65,31 @@ func loseAnInstance(t *testing.T, protocol string) {
 	app.WaitStable(t, instances["shop-0"], instances["shop-1"], instances["shop-2"])
 
 	// The StreamApp is there before the pods, so that they are injected when they are created.
-	w := newWorld(t, protocol, broker.Bootstrap, instances)
-	w.createWorkload(t)
-	w.createStreamApp(t, app.ID)
-	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
-	w.startPods(t)
+	c := &cluster{testcluster.New(t, protocol, testcluster.Options{
+		Clusters: []assignment.ClusterConfig{{Name: "test", BootstrapServers: []string{broker.Bootstrap}}},
+	})}
+	c.CreateStatefulSet(3, templateLimit)
+	c.CreateStreamApp(v1alpha1.StreamAppSpec{
+		Memory:  v1alpha1.MemorySpec{MinLimit: new(resource.MustParse(minLimit)), MaxLimit: new(resource.MustParse(maxLimit))},
+		Kafka:   v1alpha1.KafkaSpec{Cluster: "test", ApplicationID: app.ID},
+		Streams: v1alpha1.StreamsSpec{Version: kafkatest.KafkaVersion, Configs: configs()},
+	})
+	g.Eventually(func() error { return c.Get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	addresses := maps.Clone(instances)
+	c.StartNodes(3, func(pod string) string { return addresses[pod].Address.String() })
 
-	before := w.follow(t, app, instances, 0)
+	before := c.follow(t, app, instances, 0)
 	if before.tasks != app.Tasks() {
 		t.Errorf("the operator counts %d tasks, want %d", before.tasks, app.Tasks())
 	}
 
 	lost := "shop-2"
 	instances[lost].Kill(t)
-	w.loseNodeOf(t, lost)
+	c.LoseNodeOf(lost)
 	delete(instances, lost)
 	app.WaitStable(t, instances["shop-0"], instances["shop-1"])
 
-	after := w.follow(t, app, instances, before.limit)
+	after := c.follow(t, app, instances, before.limit)
 	if after.limit <= before.limit {
 		t.Errorf("the survivors' limit went from %v to %v, want a raise: two pods must now hold what one more loss leaves", before.limit, after.limit)
 	}
@@ -95,14 +109,14 @@ type picture struct {
 // follow waits until status, limits and ConfigMap are what the planner says of what the instances themselves report. Limits are only
 // ever raised, so had, the limit that the pods had before, stays where it is larger. With had 0 the pods are new: they have the limit
 // that was injected before they joined the group, and no less than they need.
-func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instances map[string]*kafkatest.Process, had memplan.Bytes) picture {
+func (c *cluster) follow(t *testing.T, app *kafkatest.RunningApplication, instances map[string]*kafkatest.Process, had memplan.Bytes) picture {
 	t.Helper()
 	g := gomega.NewWithT(t)
 	var seen picture
 	g.Eventually(func(g gomega.Gomega) {
 		want := expect(g, app.Protocol, instances)
 		var found v1alpha1.StreamApp
-		g.Expect(w.get(&found, "shop")).To(gomega.Succeed())
+		g.Expect(c.Get(&found, "shop")).To(gomega.Succeed())
 		known := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionAssignmentKnown)
 		g.Expect(known).NotTo(gomega.BeNil())
 		g.Expect(known.Status).To(gomega.Equal(metav1.ConditionTrue), known.Message)
@@ -112,16 +126,16 @@ func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instance
 		limit := max(want.need, had)
 		for name := range instances {
 			if had == 0 {
-				limit = max(limit, w.limitOf(g, name))
+				limit = max(limit, c.limitOf(g, name))
 			}
-			g.Expect(w.limitOf(g, name)).To(gomega.Equal(limit), "limit of "+name)
+			g.Expect(c.limitOf(g, name)).To(gomega.Equal(limit), "limit of "+name)
 		}
 		var plan corev1.ConfigMap
-		g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+		g.Expect(c.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 		g.Expect(plan.Data[v1alpha1.PlanOptionsKey]).To(gomega.Equal(want.options), "injected options")
 		for _, condition := range []string{v1alpha1.ConditionFits, v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied} {
-			c := meta.FindStatusCondition(found.Status.Conditions, condition)
-			g.Expect(c.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+c.Message)
+			found := meta.FindStatusCondition(found.Status.Conditions, condition)
+			g.Expect(found.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+found.Message)
 		}
 		seen = picture{tasks: int(*found.Status.Tasks), limit: limit, options: want.options}
 	}, patience, polling).Should(gomega.Succeed())
@@ -129,9 +143,9 @@ func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instance
 }
 
 // limitOf is the memory limit of a pod's container that the kubelet reports.
-func (w *world) limitOf(g gomega.Gomega, name string) memplan.Bytes {
+func (c *cluster) limitOf(g gomega.Gomega, name string) memplan.Bytes {
 	var pod corev1.Pod
-	g.Expect(w.get(&pod, name)).To(gomega.Succeed())
+	g.Expect(c.Get(&pod, name)).To(gomega.Succeed())
 	g.Expect(pod.Annotations).To(gomega.HaveKey(v1alpha1.PlanAnnotation), name+" was injected")
 	g.Expect(pod.Status.ContainerStatuses).To(gomega.HaveLen(1))
 	g.Expect(pod.Status.ContainerStatuses[0].Resources).NotTo(gomega.BeNil())
@@ -224,11 +238,6 @@ func shop(g gomega.Gomega, protocol string) memplan.Workload {
 		}},
 	}
 	return w
-}
-
-// get reads an object of the test's namespace.
-func (w *world) get(object client.Object, name string) error {
-	return w.admin.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: name}, object)
 }
 
 // configs are the properties as the spec has them, in order.
