@@ -226,11 +226,7 @@ func (d *demo) scale(ctx context.Context) error {
 
 // kubectl runs the real kubectl and returns what it prints.
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
-	root, err := envtestutil.Root()
-	if err != nil {
-		return "", err
-	}
-	assets, err := envtestutil.Assets(root)
+	assets, err := envtestutil.Assets()
 	if err != nil {
 		return "", err
 	}
