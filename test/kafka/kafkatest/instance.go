@@ -4,7 +4,6 @@
 package kafkatest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // Instance says how to run one instance of an application.
@@ -39,7 +40,7 @@ type Process struct {
 	// Static says that the instance has a group.instance.id.
 	Static  bool
 	threads int
-	child   *child
+	process *localkafka.Process
 	output  *output
 }
 
@@ -69,15 +70,15 @@ func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Pr
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
 		args = append(args, key+"="+configs[key])
 	}
-	jvm := java(classPath(tb), heap, "dev.streamweir.kafkatest.App", args...)
+	jvm := localkafka.Java(classPath(tb), heap, localkafka.AppClass, args...)
 	argv := slices.Concat([]string{"sh", "-c", intoNetwork, "sh", "env"}, instance.Environment, jvm[:1], instance.JavaOptions, jvm[1:])
 	p := &Process{
 		Name: instance.Name, Static: configs["group.instance.id"] != "",
-		threads: max(1, instance.Threads), output: &output{},
+		threads: max(1, instance.Threads), output: newOutput(),
 	}
-	p.child = startChild(tb, instance.Name, true, p.output, argv...)
-	p.Address = a.broker.network.attach(tb, p.child.pid)
-	if _, err := fmt.Fprintf(p.child.stdin, "%s/24\n", p.Address); err != nil {
+	p.process = startChild(tb, instance.Name, p.output, argv...)
+	p.Address = a.broker.network.attach(tb, p.process.PID)
+	if _, err := fmt.Fprintf(p.process.Stdin, "%s/24\n", p.Address); err != nil {
 		tb.Fatalf("address of %s: %v", p.Name, err)
 	}
 	return p
@@ -86,13 +87,13 @@ func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Pr
 // Kill ends the instance at once (SIGKILL), as the kernel does when its container is out of memory.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()
-	p.child.signal(tb, syscall.SIGKILL)
+	signal(tb, p.process, syscall.SIGKILL)
 }
 
 // Stop ends the instance in order (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
-	p.child.signal(tb, syscall.SIGTERM)
+	signal(tb, p.process, syscall.SIGTERM)
 }
 
 // Report is the instance's latest report, empty if there is none yet.
@@ -100,7 +101,7 @@ func (p *Process) Report() Report { return p.output.latest() }
 
 // running is an error unless the instance is RUNNING and has a task.
 func (p *Process) running() error {
-	if err := p.child.failure(); err != nil {
+	if err := p.process.Err(); err != nil {
 		return err
 	}
 	report := p.Report()
@@ -110,32 +111,35 @@ func (p *Process) running() error {
 	return p.output.problem()
 }
 
-// output takes an instance's standard output and keeps the latest report.
+// output receives an instance's standard output and keeps the latest report.
 type output struct {
-	mu      sync.Mutex
-	partial []byte
-	report  Report
-	err     error
+	mu     sync.Mutex
+	lines  *localkafka.Lines
+	report Report
+	err    error
 }
 
-// Write takes whole and broken lines.
+func newOutput() *output {
+	o := &output{}
+	o.lines = localkafka.NewLines(o.line)
+	return o
+}
+
+// Write accepts complete and partial lines.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.partial = append(o.partial, data...)
-	for {
-		end := bytes.IndexByte(o.partial, '\n')
-		if end < 0 {
-			return len(data), nil
-		}
-		var report Report
-		if err := json.Unmarshal(o.partial[:end], &report); err != nil {
-			o.err = errors.Join(o.err, fmt.Errorf("line %q on standard output: %w", o.partial[:end], err))
-		} else {
-			o.report = report
-		}
-		o.partial = o.partial[end+1:]
+	return o.lines.Write(data)
+}
+
+// line keeps the report in a line. The lock is held.
+func (o *output) line(line []byte) {
+	var report Report
+	if err := json.Unmarshal(line, &report); err != nil {
+		o.err = errors.Join(o.err, fmt.Errorf("line %q on standard output: %w", line, err))
+		return
 	}
+	o.report = report
 }
 
 func (o *output) latest() Report {

@@ -19,21 +19,17 @@ package kafkatest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // KafkaVersion is the version of the broker and of the Kafka Streams instances (test/java/pom.xml).
 const KafkaVersion = "4.4.0"
-
-// exitUnavailable is the exit code of build.sh when a tool is missing (EX_UNAVAILABLE of sysexits.h).
-const exitUnavailable = 69
 
 // require ends the test, by a skip or in CI by a failure, unless this machine can run the broker and the instances.
 func require(tb testing.TB) {
@@ -65,59 +61,15 @@ func Unavailable(tb testing.TB, what string) {
 	tb.Skipf(text, what)
 }
 
-// build runs build.sh once in this process, and gives the folder it prints.
-var build = sync.OnceValues(func() (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	var stderr strings.Builder
-	command := exec.Command(filepath.Join(root, "test", "java", "build.sh"))
-	command.Stderr = &stderr
-	out, err := command.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return "", &buildError{code: exit.ExitCode(), output: strings.TrimSpace(stderr.String())}
-	}
-	return strings.TrimSpace(string(out)), err
-})
-
-// buildError is a failure of build.sh, with what it wrote on standard error.
-type buildError struct {
-	code   int
-	output string
-}
-
-func (e *buildError) Error() string {
-	return fmt.Sprintf("test/java/build.sh: exit code %d: %s", e.code, e.output)
-}
-
-// classPath builds the Java side if the cache lacks it, and returns its class path.
+// classPath builds the Java programs if they are not in the cache, and returns their class path.
 func classPath(tb testing.TB) string {
 	tb.Helper()
-	folder, err := build()
-	if failure, ok := errors.AsType[*buildError](err); ok && failure.code == exitUnavailable {
-		Unavailable(tb, failure.output)
+	path, err := localkafka.ClassPath()
+	if failure, ok := errors.AsType[*localkafka.BuildError](err); ok && failure.ToolMissing() {
+		Unavailable(tb, failure.Output)
 	}
 	if err != nil {
 		tb.Fatalf("build the Kafka Streams application and the broker: %v", err)
 	}
-	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*")
-}
-
-// moduleRoot walks up from the folder of the package under test to the folder with go.mod.
-func moduleRoot() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
-			return "", errors.New("no go.mod above the folder of this test")
-		}
-		folder = parent
-	}
+	return path
 }

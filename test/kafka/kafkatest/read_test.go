@@ -32,9 +32,9 @@ func TestOutputKeepsTheLatestReport(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var o output
+			o := newOutput()
 			for _, data := range c.writes {
-				if n, err := io.WriteString(&o, data); n != len(data) || err != nil {
+				if n, err := io.WriteString(o, data); n != len(data) || err != nil {
 					t.Fatalf("Write(%q) = %d, %v", data, n, err)
 				}
 			}

@@ -5,8 +5,6 @@ package kafkatest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -66,34 +64,5 @@ func TestMissingToolsSkipTheTestButFailItInCI(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestModuleRoot(t *testing.T) {
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(root, "test", "java", "build.sh")); err != nil {
-		t.Errorf("the module's root is said to be %s: %v", root, err)
-	}
-	t.Chdir(t.TempDir())
-	if root, err := moduleRoot(); err == nil {
-		t.Errorf("outside a module: root = %s, want an error", root)
-	}
-}
-
-func TestTail(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("a\nb\nc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for lines, want := range map[int]string{1: "c", 2: "b\nc", 3: "a\nb\nc", 60: "a\nb\nc"} {
-		if got := tail(path, lines); got != want {
-			t.Errorf("tail(%d) = %q, want %q", lines, got, want)
-		}
-	}
-	if got := tail(filepath.Join(t.TempDir(), "none"), 1); !strings.Contains(got, "no such file") {
-		t.Errorf("tail of no file = %q", got)
 	}
 }

@@ -3,16 +3,9 @@
 
 //go:build !linux
 
-package kafkatest
+package localkafka
 
-import (
-	"errors"
-	"os"
-	"syscall"
-)
+import "syscall"
 
-// Elsewhere than on Linux require ends the test before any of these is called.
-
+// attributes is not called: broker and instances need Linux.
 func attributes(bool) *syscall.SysProcAttr { return nil }
-
-func tryLock(*os.File) error { return errors.ErrUnsupported }
