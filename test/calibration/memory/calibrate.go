@@ -15,6 +15,7 @@ import (
 
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/memplan"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // logSamplesEvery is how often the runs of minutes log a sample of each instance.
@@ -59,7 +60,7 @@ func (o *options) calibrate(ctx context.Context, names []string) error {
 
 // measure runs one scenario through its phases.
 func (o *options) measure(ctx context.Context, s *scenario, plan *memplan.Plan) (*measurement, error) {
-	e, end, err := o.experiment(ctx, s)
+	e, end, err := o.experiment(s)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (e *experiment) bounded(ctx context.Context) error {
 			if told, err := i.ask(ctx); err != nil {
 				return err
 			} else if told.Bounded == assignment.BoundedOff {
-				return finalError{fmt.Errorf("%s is not bounded: see %s", i.name, i.log)}
+				return localkafka.Final(fmt.Errorf("%s is not bounded: see %s", i.Name, i.Log))
 			}
 		}
 		return nil
@@ -169,18 +170,18 @@ func (o *options) nativeMemoryOf(ctx context.Context, e *experiment, phase strin
 		return nil
 	}
 	for _, i := range e.instances {
-		if i.ended() {
+		if i.Ended() {
 			continue
 		}
-		out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.pid), "VM.native_memory", "summary", "scale=KB").CombinedOutput()
+		out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.PID), "VM.native_memory", "summary", "scale=KB").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("jcmd VM.native_memory: %w: %s", err, out)
 		}
-		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", i.pid))
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", i.PID))
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(e.setup.folder, i.name+"."+strings.ReplaceAll(phase, " ", "-"))
+		name := filepath.Join(e.setup.folder, i.Name+"."+strings.ReplaceAll(phase, " ", "-"))
 		if err := errors.Join(os.WriteFile(name+".nmt", out, 0o600), os.WriteFile(name+".smaps", maps, 0o600)); err != nil {
 			return err
 		}

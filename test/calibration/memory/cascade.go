@@ -131,7 +131,7 @@ func (o *options) cascade(ctx context.Context, modes []string) error {
 // cascadeIn runs the cascade in one way.
 func (o *options) cascadeIn(ctx context.Context, mode string) (*cascadeResult, error) {
 	s := cascadeScenario()
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (c *cascadeRun) takeAway() {
 		return
 	}
 	last := c.instances[len(c.instances)-1]
-	c.happened("%s is taken away with kill -9", last.name)
+	c.happened("%s is taken away with kill -9", last.Name)
 	last.stop(syscall.SIGKILL)
 }
 
@@ -262,18 +262,18 @@ func (c *cascadeRun) look(ctx context.Context, d time.Duration, seen func() bool
 			return nil
 		case <-ticker.C:
 		}
-		if err := errors.Join(c.setup.broker.process.failure(), c.generator.failure()); err != nil {
+		if err := errors.Join(c.setup.broker.Process.Failure(), c.generator.failure()); err != nil {
 			return err
 		}
 		for _, i := range c.instances {
-			if i.failure() != nil && !c.dead[i] {
+			if i.Failure() != nil && !c.dead[i] {
 				c.noteDeath(i)
 			}
 		}
 		if seen() {
 			return nil
 		}
-		if !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.ended() }) {
+		if !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.Ended() }) {
 			c.happened("none is left")
 			return nil
 		}
@@ -285,8 +285,8 @@ func (c *cascadeRun) noteDeath(i *instance) {
 	c.dead[i] = true
 	if m, err := i.cgroup.read(); err == nil && m.OOMKills > 0 {
 		c.result.OOMKilled++
-		c.happened("%s is OOM-killed", i.name)
+		c.happened("%s is OOM-killed", i.Name)
 		return
 	}
-	c.happened("%s has ended: %v", i.name, i.failure())
+	c.happened("%s has ended: %v", i.Name, i.Failure())
 }

@@ -42,7 +42,7 @@ type trendResult struct {
 // fragmentation runs one instance under steady updates for hours, and keeps the trend.
 func (o *options) fragmentation(ctx context.Context) error {
 	s := fragmentation()
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
@@ -41,7 +42,7 @@ type figures struct {
 type setup struct {
 	classPath   string
 	application string
-	broker      *broker
+	broker      *localkafka.Broker
 	folder      string
 	// limit of the cgroup.
 	limit int64
@@ -59,14 +60,17 @@ type setup struct {
 
 // instance is a running instance in its cgroup.
 type instance struct {
-	*process
+	*localkafka.Process
 	cgroup *cgroup
 	// address of the agent's report; empty without the agent.
 	address string
 	latest  atomic.Pointer[figures]
 }
 
-// startInstance starts an instance.
+// enterCgroup writes its own process id to a file and becomes the command in its arguments.
+const enterCgroup = `echo $$ > "$0" && exec "$@"`
+
+// startInstance starts an instance in a cgroup of its own.
 func (s *setup) startInstance(ctx context.Context, name string) (*instance, error) {
 	group, err := newCgroup(fmt.Sprintf("streamweir-calibrate-%d-%s", os.Getpid(), name), s.limit)
 	if err != nil {
@@ -76,7 +80,10 @@ func (s *setup) startInstance(ctx context.Context, name string) (*instance, erro
 	i.latest.Store(&figures{})
 	argv, err := s.command(ctx, i, name)
 	if err == nil {
-		i.process, err = start(ctx, s.folder, name, group, func(line []byte) { s.line(i, name, line) }, argv...)
+		i.Process, err = localkafka.Start(ctx, localkafka.Command{
+			Name: name, Folder: s.folder, Argv: append([]string{"sh", "-c", enterCgroup, group.procs()}, argv...),
+			Stdout: localkafka.NewLines(func(line []byte) { s.line(i, name, line) }),
+		})
 	}
 	if err != nil {
 		_ = group.remove()
@@ -89,12 +96,11 @@ func (s *setup) startInstance(ctx context.Context, name string) (*instance, erro
 func (s *setup) command(ctx context.Context, i *instance, name string) ([]string, error) {
 	argv := []string{"env", "MALLOC_ARENA_MAX=2", "java"}
 	if s.agent != "" {
-		free, err := freeAddresses(ctx, 1)
-		if err != nil {
+		var err error
+		if i.address, err = localkafka.FreeAddress(ctx, localkafka.Loopback); err != nil {
 			return nil, err
 		}
-		i.address = free[0]
-		_, port, _ := strings.Cut(free[0], ":")
+		_, port, _ := strings.Cut(i.address, ":")
 		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, "jvm.options"))
 	} else {
 		argv = append(argv, fmt.Sprintf("-Xmx%d", s.heap))
@@ -102,10 +108,10 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 	argv = append(argv, fmt.Sprintf("-Xms%d", s.heap), "-XX:+AlwaysPreTouch", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true")
 	argv = append(argv, s.flags...)
-	argv = append(argv, "-cp", s.classPath, "dev.streamweir.calibrate.App")
+	argv = append(argv, "-cp", s.classPath, localkafka.AppClass)
 	configs := maps.Clone(s.configs)
 	configs["application.id"] = s.application
-	configs["bootstrap.servers"] = s.broker.address
+	configs["bootstrap.servers"] = s.broker.Address
 	configs["client.id"] = name
 	configs["state.dir"] = filepath.Join(s.folder, name+".state")
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
@@ -128,8 +134,8 @@ func (s *setup) line(i *instance, name string, line []byte) {
 
 // stop ends the instance and removes its cgroup.
 func (i *instance) stop(signal syscall.Signal) {
-	i.end(signal)
-	_ = eventually(context.Background(), 10*time.Second, "the cgroup is empty", i.cgroup.remove)
+	_ = i.Signal(signal)
+	_ = localkafka.Eventually(context.Background(), 10*time.Second, "the cgroup is empty", func(context.Context) error { return i.cgroup.remove() })
 }
 
 // ask gets the agent's report.

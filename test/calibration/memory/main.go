@@ -23,12 +23,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // options are the flags.
@@ -87,18 +87,6 @@ func (o *options) run(ctx context.Context, args []string) error {
 	}
 }
 
-// classPath builds the Java side if the cache lacks it, and is its class path.
-func classPath(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "test/java/build.sh")
-	command.Stderr = os.Stderr
-	out, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("test/java/build.sh (run in the root of the checkout): %w", err)
-	}
-	folder := strings.TrimSpace(string(out))
-	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*"), nil
-}
-
 // folder is where an experiment keeps its files, and what removes it; of what is kept, the broker's storage is removed.
 func (o *options) folder(name string) (string, func(), error) {
 	if o.keep == "" {
@@ -113,8 +101,8 @@ func (o *options) folder(name string) (string, func(), error) {
 }
 
 // experiment prepares one of a scenario with the agent and its plan.
-func (o *options) experiment(ctx context.Context, s *scenario) (*experiment, func(), error) {
-	classes, err := classPath(ctx)
+func (o *options) experiment(s *scenario) (*experiment, func(), error) {
+	classes, err := localkafka.ClassPath()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -128,7 +128,7 @@ func TestArgumentsNameTheTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.arguments("app")
-	if got["calibrate.left"] != "app.left" || got["calibrate.output"] != "app.output" {
+	if got["app.left"] != "app.left" || got["app.output"] != "app.output" {
 		t.Errorf("arguments %v", got)
 	}
 	if _, err := find("nothing"); err == nil || !strings.Contains(err.Error(), `"nothing"`) {

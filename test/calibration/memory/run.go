@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"streamweir.dev/streamweir/memplan"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // The phases of a run, in their order.
@@ -63,11 +64,11 @@ func (e *experiment) prepare(ctx context.Context, plan *memplan.Plan, logEvery t
 	if e.scenario.Joined {
 		topics = append(topics, e.setup.application+".right")
 	}
-	e.generator = newGenerator(e.setup.broker.client, e.scenario, topics...)
+	e.generator = newGenerator(e.setup.broker.Client, e.scenario, topics...)
 	if e.scenario.Output {
 		topics = append(topics, e.setup.application+".output")
 	}
-	return e.setup.broker.createTopics(ctx, e.scenario.Tasks, topics...)
+	return e.setup.broker.CreateTopics(ctx, int32(e.scenario.Tasks), topics...)
 }
 
 // startInstances starts all instances and begins to read them.
@@ -90,7 +91,7 @@ func (e *experiment) close() {
 	}
 	e.watchers.Wait()
 	if e.setup.broker != nil {
-		e.setup.broker.stop()
+		_ = e.setup.broker.Stop()
 	}
 	if e.sampleLog != nil {
 		_ = e.sampleLog.Close()
@@ -99,9 +100,9 @@ func (e *experiment) close() {
 
 // failure is an error if an instance or the broker has ended by itself, or a write failed.
 func (e *experiment) failure() error {
-	errs := []error{e.setup.broker.process.failure(), e.generator.failure()}
+	errs := []error{e.setup.broker.Process.Failure(), e.generator.failure()}
 	for _, i := range e.instances {
-		errs = append(errs, i.failure())
+		errs = append(errs, i.Failure())
 	}
 	return errors.Join(errs...)
 }
@@ -157,7 +158,7 @@ func (e *experiment) running(ctx context.Context, tasks int) error {
 func (e *experiment) active() int {
 	active := 0
 	for _, i := range e.instances {
-		if f := i.latest.Load(); !i.ended() && f.State == "RUNNING" {
+		if f := i.latest.Load(); !i.Ended() && f.State == "RUNNING" {
 			active += f.Active
 		}
 	}
@@ -166,9 +167,9 @@ func (e *experiment) active() int {
 
 // until tries until it succeeds, and fails at once when something has ended by itself.
 func (e *experiment) until(ctx context.Context, most time.Duration, what string, try func() error) error {
-	return eventually(ctx, most, what, func() error {
+	return localkafka.Eventually(ctx, most, what, func(context.Context) error {
 		if err := e.failure(); err != nil {
-			return finalError{err}
+			return localkafka.Final(err)
 		}
 		return try()
 	})
@@ -205,10 +206,10 @@ func (e *experiment) lose(ctx context.Context) error {
 func (e *experiment) liveHeap(ctx context.Context) (int64, error) {
 	largest := int64(0)
 	for _, i := range e.instances {
-		if i.ended() {
+		if i.Ended() {
 			continue
 		}
-		if out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.pid), "GC.run").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.PID), "GC.run").CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("jcmd GC.run: %w: %s", err, out)
 		}
 		if err := e.pause(ctx, 2*figuresEvery); err != nil {

@@ -128,7 +128,7 @@ func (w *watch) follow(ctx context.Context, i *instance) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-i.done:
+		case <-i.Done():
 			return
 		case <-ticker.C:
 		}
@@ -171,7 +171,7 @@ func (i *instance) sample(told *assignment.Report) *sample {
 	if err != nil {
 		return nil
 	}
-	s := &sample{At: time.Now().UTC(), Instance: i.name, memory: m, figures: *i.latest.Load()}
+	s := &sample{At: time.Now().UTC(), Instance: i.Name, memory: m, figures: *i.latest.Load()}
 	if told != nil {
 		s.CacheUsage, s.CachePinned = told.RocksDB.CacheUsage, told.RocksDB.CachePinned
 		s.Stores = told.RocksDB.Opened - told.RocksDB.Closed

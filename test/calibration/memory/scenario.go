@@ -39,7 +39,7 @@ type scenario struct {
 	Configs map[string]string
 }
 
-// Retention of the stores of the applications (test/java/.../Topologies.java), in milliseconds.
+// Retention of the stores of the applications (test/java/.../MeasuredTopologies.java), in milliseconds.
 const (
 	windowRetention  = 4 * 60_000 // windows of 2 minutes and 2 minutes of grace
 	sessionRetention = 3 * 60_000 // a gap of 1 minute and 2 minutes of grace
@@ -192,14 +192,15 @@ func tableStore(name string) memplan.Store {
 // arguments are those of the application, beside its configs.
 func (s *scenario) arguments(application string) map[string]string {
 	all := map[string]string{
-		"calibrate.topology":       s.Topology,
-		"calibrate.stores":         fmt.Sprint(s.Stores),
-		"calibrate.left":           application + ".left",
-		"calibrate.right":          application + ".right",
-		"calibrate.suppress.bytes": fmt.Sprint(int64(suppressBytes)),
+		"app.topology":       s.Topology,
+		"app.report":         "figures",
+		"app.stores":         fmt.Sprint(s.Stores),
+		"app.left":           application + ".left",
+		"app.right":          application + ".right",
+		"app.suppress.bytes": fmt.Sprint(int64(suppressBytes)),
 	}
 	if s.Output {
-		all["calibrate.output"] = application + ".output"
+		all["app.output"] = application + ".output"
 	}
 	return all
 }

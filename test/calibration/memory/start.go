@@ -53,7 +53,7 @@ func (o *options) starts(ctx context.Context) error {
 func (o *options) startIn(ctx context.Context, mode string) (*startResult, error) {
 	s := throughputScenario()
 	s.Name = "start"
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return nil, err
 	}

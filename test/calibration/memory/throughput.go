@@ -97,7 +97,7 @@ func (o *options) throughput(ctx context.Context) error {
 
 // throughputIn starts one instance, fills its store, and measures each hot set.
 func (o *options) throughputIn(ctx context.Context, s *scenario, plan *memplan.Plan, mode string, limit int64) ([]throughputResult, error) {
-	e, end, err := o.experiment(ctx, s)
+	e, end, err := o.experiment(s)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const (
 	heartbeatInterval = "1000"
 )
 
-// Application says what to run. Its topology is fixed (test/java/.../App.java):
+// Application says what to run. Its topology is fixed (test/java/.../ShopTopology.java):
 //   - subtopology 0 reads the orders and payments topics: a key-value store orders-by-customer and a stream-stream join
 //     with two window stores (KSTREAM-JOINTHIS-… and KSTREAM-JOINOTHER-…) of 10 minutes;
 //   - subtopology 1 reads the clicks topic: a window store clicks-per-minute of 1 minute.
@@ -124,9 +124,11 @@ func (a *RunningApplication) configs(instance Instance, stateDir string) map[str
 		"consumer.auto.offset.reset":         "earliest",
 		"consumer.fetch.max.bytes":           "1048576",
 		"consumer.max.partition.fetch.bytes": "65536",
-		"input.orders":                       a.ID + ".orders",
-		"input.payments":                     a.ID + ".payments",
-		"input.clicks":                       a.ID + ".clicks",
+		"app.topology":                       "shop",
+		"app.report":                         "tasks",
+		"app.orders":                         a.ID + ".orders",
+		"app.payments":                       a.ID + ".payments",
+		"app.clicks":                         a.ID + ".clicks",
 	}
 	if a.Protocol == Classic {
 		configs["num.standby.replicas"] = strconv.Itoa(a.StandbyReplicas)
