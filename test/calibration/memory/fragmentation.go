@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// logFragmentationEvery is how often the long run logs a sample.
+	// logFragmentationEvery is the interval at which the long run logs a sample.
 	logFragmentationEvery = 10 * time.Second
-	// trendEvery is the time that a row of the trend stands for, settledAfter when caches are full, code is compiled and malloc has made its
-	// holes (measured: until then it grows, and the slope of the rest is what fragmentation adds).
+	// trendEvery is the duration of a row of the trend. After settledAfter caches are full, code is compiled and malloc has reached its
+	// level of free blocks (measured: memory grows until then; the slope of the rest is due to fragmentation).
 	trendEvery   = 10 * time.Minute
 	settledAfter = 40 * time.Minute
 )
@@ -23,7 +23,7 @@ const (
 type trendResult struct {
 	// From is the beginning in minutes after the first load.
 	From int `json:"from"`
-	// Mean and Most are of the anonymous memory less the heap.
+	// Mean and Most (the maximum) are of the anonymous memory less the heap.
 	Mean int64 `json:"mean"`
 	Most int64 `json:"most"`
 	// Cache is the mean use of the shared cache, JVM the metaspace, compiled code and direct memory at the end.
@@ -39,7 +39,7 @@ type trendResult struct {
 	Expected int64 `json:"expected"`
 }
 
-// fragmentation runs one instance under steady updates for hours, and keeps the trend.
+// fragmentation runs one instance under steady updates for hours, and stores the trend.
 func (o *options) fragmentation(ctx context.Context) error {
 	s := fragmentation()
 	e, end, err := o.experiment(&s)
@@ -74,7 +74,7 @@ func (o *options) fragmentation(ctx context.Context) error {
 	return o.keepTrend(filepath.Join(e.setup.folder, "samples.jsonl"))
 }
 
-// keepTrend makes the trend of the samples of a long run and keeps it.
+// keepTrend computes the trend of a long run from its samples and stores it.
 func (o *options) keepTrend(samples string) error {
 	all, err := readLines[sample](samples)
 	if err != nil {
@@ -93,7 +93,7 @@ func (o *options) keepTrend(samples string) error {
 	return writeLines(filepath.Join(o.results, "fragmentation.jsonl"), trend)
 }
 
-// trendOf puts the samples of steady updates into rows of trendEvery. A row that is not full is left out.
+// trendOf aggregates the samples of steady updates into rows of trendEvery. An incomplete last row is left out.
 func trendOf(samples []sample, heap int64) []trendResult {
 	var rows []trendResult
 	var begin time.Time
@@ -123,7 +123,7 @@ func trendOf(samples []sample, heap int64) []trendResult {
 	return rows
 }
 
-// slope is the growth of the mean in bytes an hour after settledAfter, by least squares.
+// slope is the growth of the mean in bytes per hour after settledAfter, by least squares.
 func slope(rows []trendResult) float64 {
 	var n, x, y, xx, xy float64
 	for i := range rows {
@@ -138,7 +138,7 @@ func slope(rows []trendResult) float64 {
 	return 0
 }
 
-// fragmentationTable is the trend.
+// fragmentationTable returns the table of the trend.
 func fragmentationTable(folder string) (string, error) {
 	rows, err := readLines[trendResult](filepath.Join(folder, "fragmentation.jsonl"))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
+// figures are the figures that an instance prints (test/java/.../Figures.java): in bytes and milliseconds.
 type figures struct {
 	At        int64  `json:"at"`
 	State     string `json:"state"`
@@ -33,12 +33,12 @@ type figures struct {
 	CodeCache int64  `json:"codeCache"`
 	Direct    int64  `json:"direct"`
 	Threads   int    `json:"threads"`
-	// Collecting is the time in collections so far, Running the time from the start to RUNNING.
+	// Collecting is the total time of garbage collections, Running the time from the start to RUNNING.
 	Collecting int64 `json:"collecting"`
 	Running    int64 `json:"running"`
 }
 
-// setup is how the instances of an application run.
+// setup is the configuration of the instances of an application.
 type setup struct {
 	classPath   string
 	application string
@@ -46,15 +46,15 @@ type setup struct {
 	folder      string
 	// limit of the cgroup.
 	limit int64
-	// heap is the size of the heap, all of which is resident from the start, so that it can be subtracted.
+	// heap is the size of the heap. It is fully resident from the start, so that it can be subtracted.
 	heap int64
-	// agent is the agent's jar and planFolder its plan; empty: the application runs as shipped.
+	// agent is the agent's jar and planFolder its plan. Without agent the application runs with default RocksDB memory.
 	agent, planFolder string
 	// configs and arguments of the application.
 	configs map[string]string
 	// flags are further flags of the JVM.
 	flags []string
-	// each is called with all figures that an instance tells, in their order; it may be nil.
+	// each, if set, is called with the figures of each instance in their order.
 	each func(name string, f *figures)
 }
 
@@ -92,7 +92,7 @@ func (s *setup) startInstance(ctx context.Context, name string) (*instance, erro
 	return i, nil
 }
 
-// command is the command line: what the plan says for the JVM, and the heap's pages touched at the start.
+// command is the command line: with the plan's JVM options, and with a heap that is resident from the start.
 func (s *setup) command(ctx context.Context, i *instance, name string) ([]string, error) {
 	argv := []string{"env", "MALLOC_ARENA_MAX=2", "java"}
 	if s.agent != "" {
@@ -120,7 +120,7 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 	return argv, nil
 }
 
-// line takes a line of an instance's output.
+// line processes a line of an instance's output.
 func (s *setup) line(i *instance, name string, line []byte) {
 	f := &figures{}
 	if json.Unmarshal(line, f) != nil {
@@ -138,8 +138,8 @@ func (i *instance) stop(signal syscall.Signal) {
 	_ = localkafka.Eventually(context.Background(), 10*time.Second, "the cgroup is empty", func(context.Context) error { return i.cgroup.remove() })
 }
 
-// ask gets the agent's report.
-func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
+// report reads the agent's report.
+func (i *instance) report(ctx context.Context) (*assignment.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+assignment.ReportPath, http.NoBody)
@@ -151,6 +151,6 @@ func (i *instance) ask(ctx context.Context) (*assignment.Report, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	told := &assignment.Report{}
-	return told, json.NewDecoder(response.Body).Decode(told)
+	report := &assignment.Report{}
+	return report, json.NewDecoder(response.Body).Decode(report)
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// sampleEvery is how often the memory of an instance is read, askEvery how often the agent is asked.
+	// sampleEvery is the interval at which the memory of an instance is read, reportEvery that of the agent's report.
 	sampleEvery = 50 * time.Millisecond
-	askEvery    = time.Second
+	reportEvery = time.Second
 )
 
-// sample is one reading of an instance. The agent's figures are of up to askEvery before.
+// sample is one reading of an instance. The agent's figures are up to reportEvery older.
 type sample struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
@@ -48,7 +48,7 @@ type peaks struct {
 	Stores    int64 `json:"stores"`
 }
 
-// add takes a reading in.
+// add adds a reading.
 func (p *peaks) add(s *sample) {
 	if p.Samples++; p.Samples == 1 || s.File < p.LeastFile {
 		p.LeastFile = s.File
@@ -65,7 +65,7 @@ func (p *peaks) add(s *sample) {
 	}
 }
 
-// merge takes the peaks of other readings in.
+// merge adds the peaks of other readings.
 func (p *peaks) merge(o *peaks) {
 	least := p.LeastFile
 	if p.Samples == 0 || o.Samples > 0 && o.LeastFile < least {
@@ -80,9 +80,9 @@ func (p *peaks) merge(o *peaks) {
 	p.Samples, p.LeastFile = count, least
 }
 
-// watch reads the memory of instances, by phases.
+// watch samples the memory of instances, by phase.
 type watch struct {
-	// log takes samples as lines of JSON, one of each instance every logEvery.
+	// log receives samples as lines of JSON: one of each instance every logEvery.
 	log      io.Writer
 	logEvery time.Duration
 
@@ -107,7 +107,7 @@ func (w *watch) enter(phase string) {
 	w.phase = phase
 }
 
-// take adds a reading to the present phase.
+// take adds a reading to the current phase.
 func (w *watch) take(s *sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,14 +116,14 @@ func (w *watch) take(s *sample) {
 	}
 }
 
-// follow reads an instance until it ends or the context does. What a log line tells is the reading with the most anonymous memory since
-// the line before.
+// follow samples an instance until it ends or the context is done. It logs the reading with the most anonymous memory since the previous
+// log line.
 func (w *watch) follow(ctx context.Context, i *instance) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
-	var told *assignment.Report
+	var report *assignment.Report
 	var most *sample
-	asked, logged := time.Time{}, time.Now()
+	reported, logged := time.Time{}, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -132,13 +132,13 @@ func (w *watch) follow(ctx context.Context, i *instance) {
 			return
 		case <-ticker.C:
 		}
-		if i.address != "" && time.Since(asked) >= askEvery {
-			asked = time.Now()
-			if answer, err := i.ask(ctx); err == nil {
-				told = answer
+		if i.address != "" && time.Since(reported) >= reportEvery {
+			reported = time.Now()
+			if latest, err := i.report(ctx); err == nil {
+				report = latest
 			}
 		}
-		now := i.sample(told)
+		now := i.sample(report)
 		if now == nil {
 			continue
 		}
@@ -165,16 +165,16 @@ func (w *watch) write(s *sample) {
 	_, _ = w.log.Write(append(line, '\n'))
 }
 
-// sample reads an instance; nil if its cgroup cannot be read.
-func (i *instance) sample(told *assignment.Report) *sample {
+// sample reads an instance. It returns nil if its cgroup cannot be read.
+func (i *instance) sample(report *assignment.Report) *sample {
 	m, err := i.cgroup.read()
 	if err != nil {
 		return nil
 	}
 	s := &sample{At: time.Now().UTC(), Instance: i.Name, memory: m, figures: *i.latest.Load()}
-	if told != nil {
-		s.CacheUsage, s.CachePinned = told.RocksDB.CacheUsage, told.RocksDB.CachePinned
-		s.Stores = told.RocksDB.Opened - told.RocksDB.Closed
+	if report != nil {
+		s.CacheUsage, s.CachePinned = report.RocksDB.CacheUsage, report.RocksDB.CachePinned
+		s.Stores = report.RocksDB.Opened - report.RocksDB.Closed
 	}
 	return s
 }
