@@ -22,12 +22,12 @@ type Broker struct {
 	client            *kgo.Client
 }
 
-// TopologyDescriptions is a line for StartBroker with which the broker stores the topologies that instances send it
-// (KIP-1331; Kafka has none by default), so that StreamsGroupDescribe 1 can return them.
+// TopologyDescriptions is a line for StartBroker. It makes the broker store the topologies of the instances (KIP-1331; off by
+// default), so that StreamsGroupDescribe 1 can return them.
 const TopologyDescriptions = "group.streams.topology.description.plugin.class=" +
 	"org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 
-// StartBroker starts a broker with empty storage and returns when it serves. It ends with the test. The lines
+// StartBroker starts a broker with empty storage and returns when it serves. The broker ends with the test. The lines
 // (key=value) are added to its configuration.
 func StartBroker(tb testing.TB, lines ...string) *Broker {
 	tb.Helper()
@@ -36,7 +36,7 @@ func StartBroker(tb testing.TB, lines ...string) *Broker {
 	network := newNetwork(tb)
 	broker, err := localkafka.StartBroker(tb.Context(), localkafka.BrokerOptions{
 		Folder: tb.TempDir(), ClassPath: classes, Heap: "512m", InstanceHost: network.address(1).String(), Properties: properties(lines),
-		// A topic that was just created may take a moment to be known, on a busy machine.
+		// On a busy machine it may take a moment until the broker knows a new topic.
 		Client: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.UnknownTopicRetries(-1)},
 	})
 	if err != nil {
@@ -47,8 +47,8 @@ func StartBroker(tb testing.TB, lines ...string) *Broker {
 	return &Broker{Bootstrap: broker.Address, instanceBootstrap: broker.InstanceAddress, network: network, client: broker.Client}
 }
 
-// properties are what differs from the broker's defaults: short timeouts, so that a killed instance is missed after seconds (the session
-// timeouts of its members are sessionTimeout), and no waiting for more members before a rebalance.
+// properties returns the configs that differ from the defaults: short timeouts, so that a killed instance is detected within seconds (the
+// session timeouts of its members are sessionTimeout), and no wait for more members before a rebalance.
 func properties(lines []string) map[string]string {
 	all := map[string]string{
 		"log.cleaner.dedupe.buffer.size": "2097152",

@@ -27,7 +27,7 @@ func startChild(tb testing.TB, name string, stdout io.Writer, argv ...string) *l
 	return process
 }
 
-// endWithTest kills the process when the test ends, and shows the end of its log if the test failed.
+// endWithTest kills the process when the test ends, and shows the last lines of its log if the test failed.
 func endWithTest(tb testing.TB, process *localkafka.Process) {
 	tb.Helper()
 	tb.Cleanup(func() {

@@ -17,17 +17,17 @@ import (
 	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// Instance says how to run one instance of an application.
+// Instance configures one instance of an application.
 type Instance struct {
 	// Name is the client.id; a pod's name in a cluster.
 	Name string
 	// Threads is num.stream.threads; one if zero.
 	Threads int
-	// Configs are further configs of Kafka Streams or its clients, for this instance.
+	// Configs are additional configs of Kafka Streams or its clients, for this instance.
 	Configs map[string]string
-	// Environment holds further variables of the process, each as NAME=value.
+	// Environment contains additional variables of the process, each as NAME=value.
 	Environment []string
-	// JavaOptions are further options of the JVM.
+	// JavaOptions are additional options of the JVM.
 	JavaOptions []string
 }
 
@@ -35,18 +35,18 @@ type Instance struct {
 type Process struct {
 	// Name is the client.id.
 	Name string
-	// Address is the address that the broker sees as the client's host.
+	// Address is the client's host from the broker's view.
 	Address netip.Addr
-	// Static says that the instance has a group.instance.id.
+	// Static is set if the instance has a group.instance.id.
 	Static  bool
 	threads int
 	process *localkafka.Process
 	output  *output
 }
 
-// Report is what an instance says of itself.
+// Report is the output of an instance (test/java/.../Tasks.java).
 type Report struct {
-	// State is that of KafkaStreams.State, for instance RUNNING.
+	// State is a KafkaStreams.State, for instance RUNNING.
 	State string `json:"state"`
 	// Threads is the number of live stream threads; zero unless RUNNING.
 	Threads int `json:"threads"`
@@ -59,7 +59,7 @@ type Report struct {
 // heap is the largest Java heap of an instance: enough for a handful of tasks with little data.
 const heap = "96m"
 
-// intoNetwork waits for an address, sets it on eth0 and becomes the command that is its arguments.
+// intoNetwork waits for an address, sets it on eth0 and becomes the command in its arguments.
 const intoNetwork = `read -r address && ip link set lo up && ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"`
 
 // StartInstance starts an instance and returns at once; see WaitStable. It ends with the test.
@@ -90,13 +90,13 @@ func (p *Process) Kill(tb testing.TB) {
 	signal(tb, p.process, syscall.SIGKILL)
 }
 
-// Stop ends the instance in order (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
+// Stop ends the instance gracefully (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
 	signal(tb, p.process, syscall.SIGTERM)
 }
 
-// Report is the instance's latest report, empty if there is none yet.
+// Report returns the latest report of the instance, an empty one before the first.
 func (p *Process) Report() Report { return p.output.latest() }
 
 // running is an error unless the instance is RUNNING and has a task.

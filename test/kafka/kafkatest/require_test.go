@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that keeps how a test was ended instead of ending it.
+// recorder is a testing.TB that records the end of a test instead of ending it.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -28,7 +28,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run calls f, which may end its goroutine as a test does.
+// run calls f in a goroutine, which f may end as a test does.
 func (r *recorder) run(f func(testing.TB)) {
 	done := make(chan struct{})
 	go func() {
@@ -38,7 +38,7 @@ func (r *recorder) run(f func(testing.TB)) {
 	<-done
 }
 
-func TestMissingToolsSkipTheTestButFailItInCI(t *testing.T) {
+func TestMissingToolsSkipTheTestAndFailItInCI(t *testing.T) {
 	cases := map[string]struct {
 		ci                     string
 		wantSkipped, wantFails bool
