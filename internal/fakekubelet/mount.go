@@ -57,7 +57,10 @@ func (c *Cluster) mountConfigMaps(s *snapshot, pod *corev1.Pod) bool {
 	touch := touchOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, read := c.mounts[pod.Name]; read && (known.touch == touch || c.stale[pod.Name] && known.touch.uid == touch.uid) {
+	known, read := c.mounts[pod.Name]
+	unchanged := known.touch == touch
+	keptBySlowKubelet := c.stale[pod.Name] && known.touch.uid == touch.uid
+	if read && (unchanged || keptBySlowKubelet) {
 		return true
 	}
 	files := map[string]map[string]string{}

@@ -105,14 +105,16 @@ func (c *capture) read(ctx context.Context, app *kafkatest.RunningApplication) (
 		if err != nil {
 			return false, err
 		}
-		c.State, c.Version, c.DescribeGroupsResponse = response.Groups[0].State, response.Version, body
+		c.State, c.Version = response.Groups[0].State, response.Version
+		c.DescribeGroupsResponse = body
 		return c.State != "Stable", nil
 	}
 	response, body, err := app.DescribeStreamsGroup(ctx, 1, false)
 	if err != nil {
 		return false, err
 	}
-	c.State, c.Version, c.StreamsGroupDescribeResponse = response.Groups[0].State, response.Version, body
+	c.State, c.Version = response.Groups[0].State, response.Version
+	c.StreamsGroupDescribeResponse = body
 	for _, member := range response.Groups[0].Members {
 		c.add(member)
 	}

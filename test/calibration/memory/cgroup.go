@@ -96,7 +96,8 @@ func (c *cgroup) read() (memory, error) {
 	}
 	m := memory{Usage: usage, OOMKills: fields(events)["oom_kill"]}
 	if c.v2 {
-		m.Anon, m.File, m.Kernel = values["anon"], values["file"], values["kernel"]+values["sock"]
+		m.Anon, m.File = values["anon"], values["file"]
+		m.Kernel = values["kernel"] + values["sock"]
 		return m, nil
 	}
 	m.Anon, m.File = values["total_rss"], values["total_cache"]

@@ -109,7 +109,9 @@ func TestPeaksKeepTheLargestAndTheLeastPageCache(t *testing.T) {
 	}
 	other := peaks{Samples: 4, Anon: 2, File: 50, LeastFile: 20, Direct: 8}
 	p.merge(&other)
-	want.Samples, want.File, want.Direct = 6, 50, 8
+	want.Samples = 6
+	want.File = 50
+	want.Direct = 8
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("merged: %s", diff)
 	}

@@ -88,7 +88,9 @@ func (o *options) keepTrend(samples string) error {
 	r := compare(&s, &plan, &measurement{Heap: int64(plan.Heap)})
 	trend := trendOf(all, r.Heap)
 	for i := range trend {
-		trend[i].Heap, trend[i].Bound, trend[i].Expected = r.Heap, r.Bound, r.Expected
+		trend[i].Heap = r.Heap
+		trend[i].Bound = r.Bound
+		trend[i].Expected = r.Expected
 	}
 	return writeLines(filepath.Join(o.results, "fragmentation.jsonl"), trend)
 }
@@ -97,7 +99,8 @@ func (o *options) keepTrend(samples string) error {
 func trendOf(samples []sample, heap int64) []trendResult {
 	var rows []trendResult
 	var begin time.Time
-	var sums struct{ count, anon, cache int64 }
+	type sums struct{ count, anon, cache int64 }
+	var sum sums
 	for i := range samples {
 		s := &samples[i]
 		if s.Phase != phaseSteady {
@@ -109,13 +112,18 @@ func trendOf(samples []sample, heap int64) []trendResult {
 		row := int(s.At.Sub(begin) / trendEvery)
 		if row >= len(rows) {
 			rows = append(rows, trendResult{From: row * int(trendEvery.Minutes())})
-			sums.count, sums.anon, sums.cache = 0, 0, 0
+			sum = sums{}
 		}
 		r := &rows[len(rows)-1]
-		sums.count, sums.anon, sums.cache = sums.count+1, sums.anon+s.Anon-heap, sums.cache+s.CacheUsage
-		r.Mean, r.Cache = sums.anon/sums.count, sums.cache/sums.count
-		r.Most, r.Stores = max(r.Most, s.Anon-heap), max(r.Stores, s.Stores)
-		r.JVM, r.Processed = s.Metaspace+s.CodeCache+s.Direct, s.Processed
+		sum.count++
+		sum.anon += s.Anon - heap
+		sum.cache += s.CacheUsage
+		r.Mean = sum.anon / sum.count
+		r.Cache = sum.cache / sum.count
+		r.Most = max(r.Most, s.Anon-heap)
+		r.Stores = max(r.Stores, s.Stores)
+		r.JVM = s.Metaspace + s.CodeCache + s.Direct
+		r.Processed = s.Processed
 	}
 	if n := len(samples); len(rows) > 0 && samples[n-1].At.Sub(begin)%trendEvery < trendEvery-2*logFragmentationEvery {
 		rows = rows[:len(rows)-1]
@@ -125,15 +133,20 @@ func trendOf(samples []sample, heap int64) []trendResult {
 
 // slope is the growth of the mean in bytes per hour after settledAfter, by least squares.
 func slope(rows []trendResult) float64 {
-	var n, x, y, xx, xy float64
+	var n, sumX, sumY, sumXX, sumXY float64
 	for i := range rows {
 		if r := &rows[i]; r.From >= int(settledAfter.Minutes()) {
 			hours := float64(r.From) / 60
-			n, x, y, xx, xy = n+1, x+hours, y+float64(r.Mean), xx+hours*hours, xy+hours*float64(r.Mean)
+			mean := float64(r.Mean)
+			n++
+			sumX += hours
+			sumY += mean
+			sumXX += hours * hours
+			sumXY += hours * mean
 		}
 	}
-	if d := n*xx - x*x; d != 0 {
-		return (n*xy - x*y) / d
+	if d := n*sumXX - sumX*sumX; d != 0 {
+		return (n*sumXY - sumX*sumY) / d
 	}
 	return 0
 }

@@ -68,7 +68,7 @@ func (p *peaks) add(s *sample) {
 // merge adds the peaks of other readings.
 func (p *peaks) merge(o *peaks) {
 	least := p.LeastFile
-	if p.Samples == 0 || o.Samples > 0 && o.LeastFile < least {
+	if p.Samples == 0 || (o.Samples > 0 && o.LeastFile < least) {
 		least = o.LeastFile
 	}
 	count := p.Samples + o.Samples
@@ -173,7 +173,8 @@ func (i *instance) sample(report *assignment.Report) *sample {
 	}
 	s := &sample{At: time.Now().UTC(), Instance: i.Name, memory: m, figures: *i.latest.Load()}
 	if report != nil {
-		s.CacheUsage, s.CachePinned = report.RocksDB.CacheUsage, report.RocksDB.CachePinned
+		s.CacheUsage = report.RocksDB.CacheUsage
+		s.CachePinned = report.RocksDB.CachePinned
 		s.Stores = report.RocksDB.Opened - report.RocksDB.Closed
 	}
 	return s

@@ -69,7 +69,8 @@ func scenarios() []scenario {
 		with("global", "join with a global table", func(s *scenario) { s.Topology, s.Joined, s.Keys = "global", true, 100_000 }),
 		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys, s.Steady = "suppress", 6, 100_000, time.Minute }),
 		with("zstd", "key-value, zstd producers", func(s *scenario) {
-			s.Output, s.Tasks, s.Configs = true, 16, map[string]string{"producer.compression.type": "zstd"}
+			s.Output, s.Tasks = true, 16
+			s.Configs = map[string]string{"producer.compression.type": "zstd"}
 		}),
 		with("standbys", "key-value, one standby replica", func(s *scenario) { s.Configs = map[string]string{"num.standby.replicas": "1"} }),
 		with("exactly-once", "key-value, exactly once", func(s *scenario) {
@@ -79,12 +80,17 @@ func scenarios() []scenario {
 			s.Configs = map[string]string{"processing.guarantee": "exactly_once_v2", "enable.transactional.statestores": "true"}
 		}),
 		with("many", "240 stores in an instance", func(s *scenario) {
-			s.Stores, s.Tasks, s.Keys, s.Rate, s.Cache = 12, 20, 25_000, 800, 256*memplan.MiB
+			s.Stores, s.Tasks = 12, 20
+			s.Keys, s.Rate = 25_000, 800
+			s.Cache = 256 * memplan.MiB
 		}),
 		with("cache-64", "key-value, cache of 64 MiB", func(s *scenario) { s.Cache = 64 * memplan.MiB }),
 		with("cache-256", "key-value, cache of 256 MiB", func(s *scenario) { s.Stores, s.Cache = 3, 256*memplan.MiB }),
 		with("cache-1024", "key-value, cache of 1 GiB", func(s *scenario) {
-			s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 200_000, 8000, 2500, memplan.GiB, 2*time.Minute
+			s.Keys, s.ValueBytes = 200_000, 8000
+			s.Rate = 2500
+			s.Cache = memplan.GiB
+			s.Steady = 2 * time.Minute
 			s.Configs = map[string]string{"max.poll.records": "200", "buffered.records.per.partition": "200"}
 		}),
 	}

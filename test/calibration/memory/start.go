@@ -86,7 +86,8 @@ func (o *options) startIn(ctx context.Context, mode string) (*startResult, error
 		return nil, err
 	}
 	f := e.instances[0].latest.Load()
-	r.Running, r.Metaspace, r.CodeCache, r.Threads = f.Running, f.Metaspace, f.CodeCache, f.Threads
+	r.Running, r.Threads = f.Running, f.Threads
+	r.Metaspace, r.CodeCache = f.Metaspace, f.CodeCache
 	if m, err := e.instances[0].cgroup.read(); err == nil {
 		r.Anon = m.Anon - e.setup.heap
 	}

@@ -72,7 +72,8 @@ func TestReadBody(t *testing.T) {
 			if !bytes.Equal(got, c.want) {
 				t.Errorf("body = %v, want %v", got, c.want)
 			}
-			if (err == nil) != (c.wantErr == "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
+			wantErr := c.wantErr != ""
+			if (err != nil) != wantErr || (wantErr && !strings.Contains(err.Error(), c.wantErr)) {
 				t.Errorf("error = %v, want %q", err, c.wantErr)
 			}
 		})
