@@ -21,7 +21,7 @@ func planned(s *scenario) (memplan.Plan, error) {
 	return planAtNeed(&w, memplan.ColdStart(w, s.Threads))
 }
 
-// planAtNeed plans a load under the smallest limit that holds it with no config lowered: so that the lines have no room that is not used.
+// planAtNeed plans a load under the smallest limit with which no config is lowered, so that the lines contain no unused memory.
 func planAtNeed(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
 	policy := memplan.DefaultPolicy()
 	need := memplan.PlanFor(*w, load, policy, 0).RequiredLimitAtDefaults
