@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +30,7 @@ func Compare(tb testing.TB, name, got string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" { // by line
 		tb.Errorf("%s differs from its golden file (-want +got); if the change is intended, run the test with -update:\n%s", name, diff)
 	}
 }

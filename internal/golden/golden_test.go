@@ -60,3 +60,22 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+func TestCompareShowsWholeLines(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("testdata", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const line = "the limit is %d MiB\n"
+	text := strings.Repeat(fmt.Sprintf(line, 1024), 2000)
+	if err := os.WriteFile(filepath.Join("testdata", "long.golden"), []byte(text+fmt.Sprintf(line, 512)+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{TB: t}
+	Compare(r, "long.golden", text+fmt.Sprintf(line, 768)+text)
+	for _, want := range []string{`"the limit is 512 MiB"`, `"the limit is 768 MiB"`} {
+		if !strings.Contains(r.errors.String(), want) {
+			t.Errorf("the error does not contain %s: %s", want, r.errors.String())
+		}
+	}
+}
