@@ -18,7 +18,7 @@ const (
 	appContainer = "app"
 	appImage     = "example.com/app:1"
 	planName     = "streamweir-plan-orders"
-	generation   = "g1"
+	revision     = "g1"
 	options      = "@/etc/streamweir/plan/jvm.options"
 	agentName    = "streamweir-agent-orders-0123456789"
 	agentOption  = "-javaagent:/etc/streamweir/agent/streamweir-agent.jar"
@@ -165,7 +165,7 @@ func anInjection(change ...func(*v1alpha1.PodInjectionSpec)) v1alpha1.PodInjecti
 			OptionsVariable: v1alpha1.JDKJavaOptions,
 			Options:         v1alpha1.LauncherOptions,
 			PlanConfigMap:   planName,
-			PlanRevision:    generation,
+			PlanRevision:    revision,
 		},
 	}
 	for _, change := range change {

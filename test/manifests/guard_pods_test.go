@@ -37,7 +37,7 @@ func storedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func injectedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
-	return storedPod(t, append(change, annotated(v1alpha1.PlanAnnotation, generation), annotated(v1alpha1.InjectAnnotation, "true"))...)
+	return storedPod(t, append(change, annotated(v1alpha1.PlanAnnotation, revision), annotated(v1alpha1.InjectAnnotation, "true"))...)
 }
 
 func TestOperatorPatchesOwnAnnotationsOnly(t *testing.T) {

@@ -50,7 +50,7 @@ func TestInjectionByOwner(t *testing.T) {
 		"of two StreamApps a pod gets its own, the Deployment's": {
 			injections: []v1alpha1.PodInjection{payments, anInjection()},
 			pod:        aPod(ownedByDeployment("payments", "5d9c")),
-			want:       &injected{generation: "g2", env: bare.env},
+			want:       &injected{revision: "g2", env: bare.env},
 		},
 		"a pod that opts out is not injected":           {pod: aPod(annotated(v1alpha1.InjectAnnotation, "false"))},
 		"a pod that opts in is injected":                {pod: aPod(annotated(v1alpha1.InjectAnnotation, "true")), want: bare},

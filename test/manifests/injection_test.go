@@ -16,8 +16,8 @@ import (
 
 // injected is the expected state of the application's container.
 type injected struct {
-	generation string
-	env        []string
+	revision string
+	env      []string
 	// memory is "request/limit".
 	memory string
 }
@@ -127,11 +127,11 @@ func mountsOf(spec *v1alpha1.PodInjectionSpec) (configMaps []string, mounts []co
 
 func checkInjected(t *testing.T, pod *corev1.Pod, want injected, spec *v1alpha1.PodInjectionSpec) {
 	t.Helper()
-	if want.generation == "" {
-		want.generation = generation
+	if want.revision == "" {
+		want.revision = revision
 	}
 	c := appOf(t, pod)
-	got := injected{generation: pod.Annotations[v1alpha1.PlanAnnotation], env: envOf(c)}
+	got := injected{revision: pod.Annotations[v1alpha1.PlanAnnotation], env: envOf(c)}
 	if want.memory != "" {
 		got.memory = c.Resources.Requests.Memory().String() + "/" + c.Resources.Limits.Memory().String()
 	}

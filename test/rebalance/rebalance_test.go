@@ -123,9 +123,9 @@ func (c *cluster) follow(t *testing.T, app *kafkatest.RunningApplication, instan
 		g.Expect(known).NotTo(gomega.BeNil())
 		g.Expect(known.Status).To(gomega.Equal(metav1.ConditionTrue), known.Message)
 		g.Expect(found.Status.RequiredLimit).NotTo(gomega.BeNil())
-		g.Expect(memplan.Bytes(found.Status.RequiredLimit.Value())).To(gomega.Equal(want.need), "required limit in status")
+		g.Expect(memplan.Bytes(found.Status.RequiredLimit.Value())).To(gomega.Equal(want.requiredLimit), "required limit in status")
 		g.Expect(found.Status.Pods).To(gomega.HaveValue(gomega.Equal(int32(len(instances)))))
-		limit := max(want.need, had)
+		limit := max(want.requiredLimit, had)
 		for name := range instances {
 			if had == 0 {
 				limit = max(limit, c.limitOf(g, name))
@@ -156,8 +156,8 @@ func (c *cluster) limitOf(g gomega.Gomega, name string) memplan.Bytes {
 
 // expectation is the planner's result.
 type expectation struct {
-	need    memplan.Bytes
-	options string
+	requiredLimit memplan.Bytes
+	options       string
 }
 
 // expect runs the planner, without the operator, on the reports of the instances. The topology is that of the application (test/java), so
@@ -174,16 +174,16 @@ func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Pr
 		}
 		spread.Pods = append(spread.Pods, pod)
 	}
-	policy := memplan.DefaultPolicy() // one loss
+	policy := memplan.DefaultPolicy() // one pod failure
 	var result expectation
 	var worst memplan.Load
 	for _, load := range memplan.LoadsAfter(w, spread, policy.PodFailures) {
-		if need := memplan.RequiredLimit(w, load, policy); need > result.need {
-			result.need, worst = need, load
+		if required := memplan.RequiredLimit(w, load, policy); required > result.requiredLimit {
+			result.requiredLimit, worst = required, load
 		}
 	}
-	result.need = max(result.need, bytes(templateLimit), bytes(minLimit))
-	plan := memplan.PlanFor(w, worst, policy, result.need)
+	result.requiredLimit = max(result.requiredLimit, bytes(templateLimit), bytes(minLimit))
+	plan := memplan.PlanFor(w, worst, policy, result.requiredLimit)
 	g.Expect(plan.Fits()).To(gomega.BeTrue(), plan.Explain())
 	var lines []string
 	for _, config := range plan.Configs {

@@ -193,7 +193,7 @@ func (o *options) nativeMemoryOf(ctx context.Context, e *experiment, phase strin
 func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", r.Scenario, r.Title, r.verdict())
-	fmt.Fprintf(&b, "  limit %s, heap %s; after the loss %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
+	fmt.Fprintf(&b, "  limit %s, heap %s; after the failure %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
 	fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", "native, in MiB", "bound", "expected", "measured")
 	for _, l := range r.Lines {
 		fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", l.Name, mib(l.Bound), mib(l.Expected), orNothing(l.Measured))
