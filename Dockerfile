@@ -3,7 +3,7 @@
 
 FROM golang:1.26 AS build
 WORKDIR /src
-# The modules first: a change of the code then needs no new download.
+# The modules first: a change of the code then needs no download.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY main.go ./
@@ -18,7 +18,7 @@ COPY internal/tracker internal/tracker
 COPY memplan memplan
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /streamweir .
 
-# Nothing but the binary and the authorities that it may have to trust.
+# Only the binary and the certificate authorities for TLS connections.
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /streamweir /streamweir

@@ -4,7 +4,7 @@
 
 # Runs each fuzz target for a short time: `hack/fuzz.sh 10s`. `go test -fuzz` takes one target of one package at a time.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . hack/phases.sh
 
 duration=${1:-10s}

@@ -2,11 +2,11 @@
 # Copyright The Streamweir Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# For the other scripts: runs named phases, says how long each took, and remembers the failed ones.
+# Functions for the other scripts: run named phases, print the duration of each, and record the failed ones.
 
 failed=()
 
-# phase NAME COMMAND...: runs the command and goes on whatever it returns.
+# phase NAME COMMAND...: runs the command and continues after a failure.
 phase() {
   local name=$1 from=$SECONDS
   shift
@@ -19,7 +19,7 @@ phase() {
   fi
 }
 
-# verdict: ends the script, with an error that names the failed phases if there are any.
+# verdict: ends the script, with an error if phases have failed.
 verdict() {
   if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED: %s\n' "${failed[@]}" >&2

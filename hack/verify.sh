@@ -2,15 +2,15 @@
 # Copyright The Streamweir Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks what a reviewer should not have to: tidy modules, format, lint with the API rules, and that generated files are
-# what their sources give. It needs no cluster, but JDK 17 and Maven for the agent's jar. The first run builds the linter: two to five minutes on two cores.
+# Checks modules, format, lint with the API rules, licence headers, and that generated files are up to date. It needs no
+# cluster, but JDK 17 and Maven for the agent's jar. The first run builds the linter: two to five minutes on two cores.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . hack/phases.sh
 
 lint() { go tool -modfile=hack/tools/go.mod golangci-lint-kube-api-linter "$@"; }
 
-# tidy: every module file names what its code needs, and nothing else.
+# tidy: every module file contains exactly the required modules.
 tidy() {
   local module status=0
   for module in . hack/tools hack/control-plane; do
@@ -19,7 +19,7 @@ tidy() {
   return $status
 }
 
-# headers: every source file begins with the licence; Go files are checked by the linter.
+# headers: every source file begins with the licence; the linter checks Go files.
 headers() {
   local missing
   missing=$(git ls-files '*.sh' '*.yaml' '*.yml' '*.java' 'Makefile' 'Dockerfile' '.ci/run' |
@@ -27,8 +27,8 @@ headers() {
   [ -z "$missing" ] || { echo "without a licence header:"; echo "$missing"; return 1; }
 }
 
-# regenerated: generates into the checkout and compares with what was there before, so that it says the same for a clean
-# and for a changed checkout.
+# regenerated: generates into the checkout and compares the result with the files before, so that uncommitted changes have no
+# effect on the result.
 regenerated() {
   local before status
   before=$(mktemp -d)
@@ -37,18 +37,18 @@ regenerated() {
   diff -ru "$before/api" api && diff -ru "$before/config" config
   status=$?
   rm -rf "$before"
-  [ $status -eq 0 ] || echo "generated files differed from their sources: they are regenerated now, commit them"
+  [ $status -eq 0 ] || echo "generated files were out of date: they are regenerated now, commit them"
   return $status
 }
 
-# agent: the jar that the operator embeds is the one that its sources give.
+# agent: the embedded jar is up to date with its sources.
 agent() {
   local built status
   built=$(mktemp)
   agent/build.sh "$built" && cmp "$built" agent/streamweir-agent.jar
   status=$?
   rm -f "$built"
-  [ $status -eq 0 ] || echo "agent/streamweir-agent.jar is not what agent/src gives with JDK 17: run make agent, commit it"
+  [ $status -eq 0 ] || echo "agent/streamweir-agent.jar is out of date or not built with JDK 17: run make agent, commit it"
   return $status
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"streamweir.dev/streamweir/internal/golden"
 )
 
 // day is an application from its deployment in the morning to its scaling in at night. After each event Kafka deals the tasks out anew,
@@ -276,7 +278,7 @@ func TestAWholeDay(t *testing.T) {
 		t.Run(name+" in order", func(t *testing.T) {
 			d := newDay(t, shop(bounded), func(n int) int { return n - 1 })
 			d.wholeDay(func(int, func(i, j int)) {})
-			compareGolden(t, name, d.log.String())
+			golden.Compare(t, name+".golden", d.log.String())
 		})
 		for seed := range uint64(100) {
 			t.Run(fmt.Sprintf("%s in another order, seed %d", name, seed), func(t *testing.T) {

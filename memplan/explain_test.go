@@ -4,16 +4,11 @@
 package memplan
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"streamweir.dev/streamweir/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // explained are the plans whose explanations are kept in testdata, by file name.
 func explained(t *testing.T) map[string]Plan {
@@ -49,7 +44,7 @@ func explained(t *testing.T) map[string]Plan {
 func TestExplain(t *testing.T) {
 	for name, plan := range explained(t) {
 		t.Run(name, func(t *testing.T) {
-			compareGolden(t, name, plan.Explain())
+			golden.Compare(t, name+".golden", plan.Explain())
 		})
 	}
 }
@@ -81,23 +76,5 @@ func TestExplainShowsTheLargestLinesFirstInEachPool(t *testing.T) {
 		if len(bounds) > 0 {
 			t.Errorf("%s: not shown: %v", name, bounds)
 		}
-	}
-}
-
-// compareGolden compares a text with its golden file, or writes it.
-func compareGolden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got), run with -update if it is meant:\n%s", file, d)
 	}
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,9 +18,8 @@ import (
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/whatif"
+	"streamweir.dev/streamweir/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // call runs a command line in the folder of the test data.
 func call(t *testing.T, line string, in string) (code int, out, errOut string) {
@@ -174,19 +172,19 @@ func TestPagesAreReadable(t *testing.T) {
 	answer := answerForGolden()
 	status := &page{}
 	status.answer(answer)
-	golden(t, "status.golden", status.String())
+	golden.Compare(t, "status.golden", status.String())
 
 	unknown := answerForGolden()
 	unknown.Verdict, unknown.RequiredLimit, unknown.Lines, unknown.Pods, unknown.Text = whatif.VerdictUnknown, nil, nil, nil, "lines of the planner\n"
 	comparison := &page{}
 	comparison.simulation(answer, unknown)
-	golden(t, "simulation.golden", comparison.String())
+	golden.Compare(t, "simulation.golden", comparison.String())
 
 	all, err := render(answer, "com.example.BoundedRocksDB", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "render.golden", all)
+	golden.Compare(t, "render.golden", all)
 }
 
 func TestPartsAreWhatTheWholeIsMadeOf(t *testing.T) {
@@ -199,24 +197,6 @@ func TestPartsAreWhatTheWholeIsMadeOf(t *testing.T) {
 		if err != nil || text == "" || !strings.Contains(all, text) {
 			t.Errorf("part %s: %q, %v", part, text, err)
 		}
-	}
-}
-
-// golden compares with a golden file, which -update rewrites.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 

@@ -4,11 +4,9 @@
 package decision
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,11 +21,10 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/internal/golden"
 	"streamweir.dev/streamweir/internal/testobjects"
 	"streamweir.dev/streamweir/memplan"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // pinnedSeeds is the number of random worlds whose decisions are pinned, pinnedRounds the number of passes over each.
 const (
@@ -238,8 +235,8 @@ func TestPinnedDecisions(t *testing.T) {
 			g = next
 		}
 	}
-	golden(t, "decisions", numbers.String())
-	golden(t, "texts", texts.String())
+	golden.Compare(t, filepath.Join("pinned", "decisions.golden"), numbers.String())
+	golden.Compare(t, filepath.Join("pinned", "texts.golden"), texts.String())
 }
 
 func pinnedNumbers(d *Decision) string {
@@ -311,7 +308,7 @@ func TestPinnedPrecedence(t *testing.T) {
 		fmt.Fprintf(&out, "== spec %t configs %t reports %t topology %t group %q\n", spec, configs, reports, described, protocol)
 		out.WriteString(pinnedFacts(precedenceFixture(spec, configs, reports, described, protocol).decide(t).Plan.resolved.planned))
 	}
-	golden(t, "precedence", out.String())
+	golden.Compare(t, filepath.Join("pinned", "precedence.golden"), out.String())
 }
 
 // precedenceFixture gives each source a value of its own.
@@ -380,24 +377,4 @@ func pinnedFacts(w memplan.Workload) string {
 		}
 	}
 	return out.String()
-}
-
-// golden compares with a recorded text.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", "pinned", name+".golden")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantNoDiff(t, file, strings.Split(string(want), "\n"), strings.Split(got, "\n"))
 }

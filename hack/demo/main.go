@@ -1,11 +1,11 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The demo shows Streamweir's main job on a machine that has nothing but Go. A real kube-apiserver with its etcd, the
-// operator under its own role, an in-process Kafka cluster whose group speaks the bytes of Kafka Streams, and nodes that
-// play their kubelets: then a node dies, the tasks of its pod move, and the memory limits of the other pods follow.
+// The demo shows Streamweir's main function on a machine with nothing but Go. It runs a real kube-apiserver with its etcd, the
+// operator with its own role, an in-process Kafka cluster with a group in the wire format of Kafka Streams, and simulated
+// nodes. Then a node fails, the tasks of its pod move, and the memory limits of the other pods follow.
 //
-// Everything that it prints is read back from where it happened. It ends with 0 only if all of it did.
+// All printed figures are read back from the API server, Kafka or the pods. The exit code is 0 only if every step succeeded.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run tells the story, and ends everything that it started, whatever comes of it.
+// run runs all steps, and stops everything that it started, also after an error.
 func run(ctx context.Context, out io.Writer, operator string) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -44,5 +44,5 @@ func run(ctx context.Context, out io.Writer, operator string) (err error) {
 		}
 		d.stopAll()
 	}()
-	return d.tell(ctx)
+	return d.runSteps(ctx)
 }

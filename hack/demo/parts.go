@@ -75,7 +75,7 @@ func (d *demo) startControlPlane(context.Context) error {
 	return err
 }
 
-// writeKubeconfig writes a kubeconfig file for the control plane's administrator, or for whom it acts as.
+// writeKubeconfig writes a kubeconfig file for the administrator of the control plane, or for the user actAs.
 func (d *demo) writeKubeconfig(file, actAs string) (string, error) {
 	user := &clientcmdapi.AuthInfo{
 		ClientCertificateData: d.config.CertData, ClientKeyData: d.config.KeyData, Impersonate: actAs,
@@ -139,7 +139,7 @@ func (d *demo) startKafka(context.Context) error {
 
 func (d *demo) clustersFile() string { return filepath.Join(d.folder, "clusters.yaml") }
 
-// startNodes starts three nodes, which play kubelet, scheduler and workload controllers.
+// startNodes starts three simulated nodes, with kubelets, scheduler and workload controllers.
 func (d *demo) startNodes(ctx context.Context) error {
 	clientset, err := kubernetes.NewForConfig(d.config)
 	if err != nil {
@@ -156,20 +156,20 @@ func (d *demo) startNodes(ctx context.Context) error {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// background runs a part until the demo ends; if it ends before, the demo fails.
-func (d *demo) background(ctx context.Context, part string, run func(context.Context) error) {
+// background runs a component until the demo ends. The demo fails if the component ends earlier.
+func (d *demo) background(ctx context.Context, component string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := run(ctx); ctx.Err() == nil {
-			d.fail(fmt.Errorf("%s ended before the demo did: %w", part, err))
+			d.fail(fmt.Errorf("%s ended unexpectedly: %w", component, err))
 		}
 	}()
 	d.onStop(func() error { cancel(); <-ended; return nil })
 }
 
-// startOperator runs the operator's binary, with the account and the rights that config/default gives it.
+// startOperator runs the operator's binary with the service account and the permissions of config/default.
 func (d *demo) startOperator(ctx context.Context) error {
 	kubeconfig, err := d.writeKubeconfig("operator.kubeconfig", operatorAccount)
 	if err != nil {
@@ -177,23 +177,23 @@ func (d *demo) startOperator(ctx context.Context) error {
 	}
 	log := &tail{}
 	d.background(ctx, "the operator", func(ctx context.Context) error {
-		// Without the agent: there are no JVMs in which it could run, and the group tells who runs what.
+		// Without the agent: there are no JVMs to run it in, and the group shows the task assignment.
 		command := exec.CommandContext(ctx, d.operatorBinary,
 			"--kafka-clusters="+d.clustersFile(), "--inject-agent=false", "--health-probe-bind-address=0", "-v=2")
 		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 		command.Stdout, command.Stderr = log, log
-		// A process group of its own: an interrupt at the terminal reaches the demo alone, which ends the operator.
+		// A process group of its own: an interrupt at the terminal reaches only the demo, which stops the operator.
 		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 		command.WaitDelay = 10 * time.Second
 		err := command.Run()
-		return fmt.Errorf("%w; the end of its log:\n%s", err, log)
+		return fmt.Errorf("%w; the last lines of its log:\n%s", err, log)
 	})
 	d.operatorLog = log
 	return nil
 }
 
-// applyManifests creates the namespace and what the user has and adds, and returns the text of the StreamApp.
+// applyManifests creates the namespace and the objects of orders.yaml, and returns the text of the StreamApp.
 func (d *demo) applyManifests(ctx context.Context) (string, error) {
 	if err := d.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return "", fmt.Errorf("creating namespace %s: %w", namespace, err)
@@ -210,7 +210,7 @@ func (d *demo) applyManifests(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	_, added, _ := strings.Cut(string(manifests), "# What a user adds.\n")
+	_, added, _ := strings.Cut(string(manifests), "# The user adds:\n")
 	return added, nil
 }
 
@@ -226,11 +226,7 @@ func (d *demo) scale(ctx context.Context) error {
 
 // kubectl runs the real kubectl and returns what it prints.
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
-	root, err := envtestutil.Root()
-	if err != nil {
-		return "", err
-	}
-	assets, err := envtestutil.Assets(root)
+	assets, err := envtestutil.Assets()
 	if err != nil {
 		return "", err
 	}
@@ -242,16 +238,16 @@ func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// tail keeps the last bytes that were written to it.
+// tail is a writer that keeps the last bytes.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
-// maxTail is how many bytes of the operator's log are shown when the demo fails.
+// maxTail is the number of bytes of the operator's log that a failed demo prints.
 const maxTail = 8 << 10
 
-// Write keeps p, and of what came before only what still fits.
+// Write appends p and drops the oldest bytes.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -260,14 +256,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.kept)
 }
 
-// demo holds the running parts.
+// demo contains the running components.
 type demo struct {
 	show
 
@@ -281,7 +277,7 @@ type demo struct {
 	nodes          *fakekubelet.Cluster
 	operatorLog    *tail
 
-	// before is what was seen before the loss, and lost the pod that was lost.
+	// before is the view before the node failure, lost the pod on the failed node.
 	before *view
 	lost   string
 
@@ -289,14 +285,14 @@ type demo struct {
 	stops []func() error
 }
 
-// onStop adds what ends a part.
+// onStop registers a function that stops a component.
 func (d *demo) onStop(stop func() error) { d.stops = append(d.stops, stop) }
 
-// stopAll ends all parts, the last one first.
+// stopAll stops all components, the last one first.
 func (d *demo) stopAll() {
 	for _, stop := range slices.Backward(d.stops) {
 		if err := stop(); err != nil {
-			d.printf("ending a part: %v\n", err)
+			d.printf("stopping a component: %v\n", err)
 		}
 	}
 }

@@ -18,17 +18,17 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// shownLines is how many lines of a plan are shown one by one.
+// shownLines is the number of plan lines that are printed; the others are summed up.
 const shownLines = 8
 
-// show prints for a person.
+// show prints the results of the steps.
 type show struct {
 	out io.Writer
 }
 
 func (s show) printf(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
-// headline begins a step.
+// headline prints the title of a step.
 func (s show) headline(number, of int, title string) {
 	s.printf("\n[%d/%d] %s\n", number, of, title)
 }
@@ -47,11 +47,11 @@ func (s show) table(rows ...[]string) {
 	for _, row := range rows {
 		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
 	}
-	_ = columns.Flush() // A strings.Builder takes everything.
+	_ = columns.Flush() // A strings.Builder never fails to write.
 	s.indented(text.String())
 }
 
-// pods prints the pods with their tasks and limits, and what the limits were before.
+// pods prints the pods with their tasks and limits, and with their former limits if before is set.
 func (s show) pods(v, before *view) {
 	rows := [][]string{{"POD", "TASKS", "MEMORY LIMIT"}}
 	for _, name := range v.running() {
@@ -65,9 +65,9 @@ func (s show) pods(v, before *view) {
 	}
 	s.table(rows...)
 	status := v.app.Status
-	s.printf("   need %s, limit %s, heap %s", quantity(status.RequiredLimit), quantity(status.Limit), quantity(status.Heap))
+	s.printf("   required limit %s, limit %s, heap %s", quantity(status.RequiredLimit), quantity(status.Limit), quantity(status.Heap))
 	if status.PodFailuresTolerated != nil {
-		s.printf("; survives the loss of %d more", *status.PodFailuresTolerated)
+		s.printf("; further pod failures tolerated: %d", *status.PodFailuresTolerated)
 	}
 	s.printf("\n")
 }
@@ -76,7 +76,7 @@ func (s show) pods(v, before *view) {
 func (s show) lines(v *view) {
 	lines := slices.Clone(v.app.Status.Lines)
 	slices.SortStableFunc(lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) })
-	rows := [][]string{{"PLAN OF THE TYPICAL POD, AFTER THE NEXT LOSS", "POOL", "COUNT", "BOUND", "SOURCE"}}
+	rows := [][]string{{"PLAN OF THE REPRESENTATIVE POD, AFTER THE NEXT POD FAILURE", "POOL", "COUNT", "BOUND", "SOURCE"}}
 	others, rest := map[v1alpha1.Pool]int64{}, 0
 	for i, line := range lines {
 		if i >= shownLines {
@@ -96,7 +96,7 @@ func (s show) lines(v *view) {
 	s.table(rows...)
 }
 
-// moves prints which tasks each pod gained.
+// moves prints the tasks of each pod before and after the failure.
 func (s show) moves(before, after *view) {
 	rows := [][]string{{"POD", "BEFORE", "AFTER"}}
 	for _, name := range before.running() {
@@ -105,9 +105,9 @@ func (s show) moves(before, after *view) {
 	s.table(rows...)
 }
 
-// planChanges prints the lines of the plan ConfigMap that changed, as a diff does.
+// planChanges prints the changed lines of the plan ConfigMap as a diff.
 func (s show) planChanges(before, after *view) {
-	s.printf("   the plan's ConfigMap, as both pods see it now:\n")
+	s.printf("   changes of the plan ConfigMap, as mounted in both pods:\n")
 	for _, key := range slices.Sorted(maps.Keys(after.plan)) {
 		if changes := changedLines(before.plan[key], after.plan[key]); len(changes) > 0 {
 			s.indented(key + "\n" + strings.Join(changes, "\n"))
@@ -115,7 +115,7 @@ func (s show) planChanges(before, after *view) {
 	}
 }
 
-// changedLines returns the lines that only the old or only the new text has, marked - and +.
+// changedLines returns the lines that are only in the old text (-) or only in the new text (+).
 func changedLines(before, after string) []string {
 	was, is := strings.Split(before, "\n"), strings.Split(after, "\n")
 	var changes []string
@@ -132,7 +132,7 @@ func changedLines(before, after string) []string {
 	return changes
 }
 
-// taskNames returns the tasks' IDs as Kafka Streams writes them.
+// taskNames returns the task IDs in the notation of Kafka Streams.
 func taskNames(tasks []assignment.Task) string {
 	names := make([]string, 0, len(tasks))
 	for _, task := range tasks {

@@ -31,7 +31,7 @@ func viewOf(limit string, tasks ...assignment.Task) *view {
 	return &view{pods: []corev1.Pod{pod}, tasks: map[string][]assignment.Task{"orders-0": tasks}}
 }
 
-func TestPodsShowTasksAndHowTheLimitMoved(t *testing.T) {
+func TestPodsShowTasksAndTheChangeOfTheLimit(t *testing.T) {
 	before := viewOf("1Gi", assignment.Task{Subtopology: "0", Partition: 1})
 	after := viewOf("1536Mi", assignment.Task{Subtopology: "0", Partition: 1}, assignment.Task{Subtopology: "0", Partition: 11})
 	after.app.Status = v1alpha1.StreamAppStatus{RequiredLimit: new(resource.MustParse("1400Mi")), PodFailuresTolerated: new(int32(1))}
@@ -39,7 +39,7 @@ func TestPodsShowTasksAndHowTheLimitMoved(t *testing.T) {
 	show{out: &out}.pods(after, before)
 	want := `     POD       TASKS     MEMORY LIMIT
      orders-0  0_1 0_11  1024 MiB -> 1536 MiB
-   need 1400 MiB, limit -, heap -; survives the loss of 1 more
+   required limit 1400 MiB, limit -, heap -; further pod failures tolerated: 1
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
@@ -58,17 +58,17 @@ func TestLinesShowTheLargestAndAddUpTheRest(t *testing.T) {
 	}
 	var out strings.Builder
 	show{out: &out}.lines(v)
-	want := `     PLAN OF THE TYPICAL POD, AFTER THE NEXT LOSS  POOL    COUNT  BOUND  SOURCE
-     eNative                                       Native  4      6 MiB  Default
-     eHeap                                         Heap    4      5 MiB  Default
-     dNative                                       Native  3      5 MiB  Default
-     dHeap                                         Heap    3      4 MiB  Default
-     cNative                                       Native  2      4 MiB  Default
-     cHeap                                         Heap    2      3 MiB  Default
-     bNative                                       Native  1      3 MiB  Default
-     bHeap                                         Heap    1      2 MiB  Default
-     the rest                                      Heap           1 MiB  ` + `
-     the rest                                      Native         2 MiB  ` + `
+	want := `     PLAN OF THE REPRESENTATIVE POD, AFTER THE NEXT POD FAILURE  POOL    COUNT  BOUND  SOURCE
+     eNative                                                     Native  4      6 MiB  Default
+     eHeap                                                       Heap    4      5 MiB  Default
+     dNative                                                     Native  3      5 MiB  Default
+     dHeap                                                       Heap    3      4 MiB  Default
+     cNative                                                     Native  2      4 MiB  Default
+     cHeap                                                       Heap    2      3 MiB  Default
+     bNative                                                     Native  1      3 MiB  Default
+     bHeap                                                       Heap    1      2 MiB  Default
+     the rest                                                    Heap           1 MiB  ` + `
+     the rest                                                    Native         2 MiB  ` + `
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -80,7 +80,7 @@ func TestPlanChangesShowOnlyWhatChanged(t *testing.T) {
 	after := &view{plan: map[string]string{"jvm.options": "-XX:MaxRAM=2\n-XX:A\n", "same": "x"}}
 	var out strings.Builder
 	show{out: &out}.planChanges(before, after)
-	want := `   the plan's ConfigMap, as both pods see it now:
+	want := `   changes of the plan ConfigMap, as mounted in both pods:
      jvm.options
      - -XX:MaxRAM=1
      + -XX:MaxRAM=2
@@ -90,7 +90,7 @@ func TestPlanChangesShowOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-func TestChecksNameWhatIsNotSoYet(t *testing.T) {
+func TestChecksReportTheFirstProblem(t *testing.T) {
 	planned := func(limit string) *view {
 		memory := resource.MustParse(limit)
 		v := viewOf(limit, assignment.Task{Subtopology: "0"})
@@ -110,25 +110,25 @@ func TestChecksNameWhatIsNotSoYet(t *testing.T) {
 		change func(*view)
 		want   string
 	}{
-		"everything is as planned":       {check: checkPlanned, change: func(*view) {}},
-		"the operator has not looked":    {checkPlanned, func(v *view) { v.app.Generation = 1 }, "has not looked"},
-		"nobody knows the tasks":         {checkPlanned, func(v *view) { v.app.Status.Conditions = nil }, "does not know the assignment"},
-		"another number of pods":         {checkPlanned, func(v *view) { v.app.Status.Pods = new(int32(3)) }, "does not count 1 pods"},
-		"no plan":                        {checkPlanned, func(v *view) { v.app.Status.Limit = nil }, "no plan yet"},
-		"a need above the limit":         {checkPlanned, func(v *view) { v.app.Status.RequiredLimit = new(resource.MustParse("9Gi")) }, "does not hold"},
-		"a StreamApp that is not ready":  {checkPlanned, func(v *view) { v.app.Status.Conditions = v.app.Status.Conditions[:1] }, "not ready"},
-		"a heap above the plan's":        {checkPlanned, func(v *view) { v.app.Status.Heap = new(resource.MustParse("1Mi")) }, "a heap of 256 MiB"},
-		"options that are no numbers":    {checkPlanned, func(v *view) { v.plan["jvm.options"] = "-XX:MaxRAM=x" }, "option -XX:MaxRAM=x"},
-		"a limit that is not in force":   {checkPlanned, func(v *view) { v.pods[0].Status.ContainerStatuses = nil }, "0 in force"},
-		"a plan that has not arrived":    {checkPlanned, func(v *view) { v.mounted = nil }, "does not see the published plan"},
-		"a limit that did not follow":    {checkFollowed(planned("1Gi")), func(*view) {}, "has the limit that it had"},
-		"a pod with no more tasks":       {checkFollowed(planned("768Mi")), func(*view) {}, "runs no more tasks"},
-		"tasks that nobody runs":         {checkTasksOn([]string{"orders-0"}), func(v *view) { v.allTasks = 11 }, "11 of 12"},
-		"tasks on another pod":           {checkTasksOn([]string{"orders-1"}), func(v *view) { v.allTasks = 12 }, "not on [orders-1]"},
-		"a pod that is missing":          {checkPodsRun(2), func(*view) {}, "1 pods are ready, not 2"},
-		"a pod without the annotation":   {checkInjected, func(*view) {}, "has no annotation"},
-		"a pod that ignores the plan":    {checkInjected, annotate, "starts its JVM with"},
-		"the first of two things is not": {both(checkPodsRun(2), checkPlanned), func(*view) {}, "not 2"},
+		"everything is as planned":        {check: checkPlanned, change: func(*view) {}},
+		"an unobserved StreamApp":         {checkPlanned, func(v *view) { v.app.Generation = 1 }, "has not observed"},
+		"unknown tasks":                   {checkPlanned, func(v *view) { v.app.Status.Conditions = nil }, "does not know the assignment"},
+		"another number of pods":          {checkPlanned, func(v *view) { v.app.Status.Pods = new(int32(3)) }, "does not report 1 pods"},
+		"no plan":                         {checkPlanned, func(v *view) { v.app.Status.Limit = nil }, "no plan yet"},
+		"a required limit that is higher": {checkPlanned, func(v *view) { v.app.Status.RequiredLimit = new(resource.MustParse("9Gi")) }, "below the required limit"},
+		"a StreamApp that is not ready":   {checkPlanned, func(v *view) { v.app.Status.Conditions = v.app.Status.Conditions[:1] }, "not ready"},
+		"a heap above the plan's":         {checkPlanned, func(v *view) { v.app.Status.Heap = new(resource.MustParse("1Mi")) }, "a heap of 256 MiB"},
+		"options without a number":        {checkPlanned, func(v *view) { v.plan["jvm.options"] = "-XX:MaxRAM=x" }, "option -XX:MaxRAM=x"},
+		"a limit that is not applied":     {checkPlanned, func(v *view) { v.pods[0].Status.ContainerStatuses = nil }, "actual 0"},
+		"a plan that is not mounted":      {checkPlanned, func(v *view) { v.mounted = nil }, "published plan is not mounted"},
+		"an unchanged limit":              {checkFollowed(planned("1Gi")), func(*view) {}, "the limit of pod orders-0 is unchanged"},
+		"a pod without additional tasks":  {checkFollowed(planned("768Mi")), func(*view) {}, "has no additional tasks"},
+		"unassigned tasks":                {checkTasksOn([]string{"orders-0"}), func(v *view) { v.allTasks = 11 }, "11 of 12"},
+		"tasks on another pod":            {checkTasksOn([]string{"orders-1"}), func(v *view) { v.allTasks = 12 }, "want [orders-1]"},
+		"a missing pod":                   {checkPodsRun(2), func(*view) {}, "1 pods are ready, not 2"},
+		"a pod without the annotation":    {checkInjected, func(*view) {}, "has no annotation"},
+		"a pod without the plan":          {checkInjected, annotate, "JVM options of pod orders-0 are"},
+		"a failed first check":            {both(checkPodsRun(2), checkPlanned), func(*view) {}, "not 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := planned("1Gi")

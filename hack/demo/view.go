@@ -23,20 +23,20 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// within bounds each wait. Most are over in a second or two; the operator polls Kafka every 2 s after a pod event.
+// within is the timeout of each wait. Most take a second or two; the operator polls Kafka every 2 s after a pod event.
 const within = 90 * time.Second
 
-// view is what can be read at one moment: from the API server, from Kafka, and from inside the pods.
+// view is the observable state at one moment: from the API server, from Kafka, and from the files in the pods.
 type view struct {
 	app      v1alpha1.StreamApp
 	pods     []corev1.Pod
 	plan     map[string]string            // the plan ConfigMap
-	mounted  map[string]map[string]string // the same as each pod's containers see it
+	mounted  map[string]map[string]string // the plan ConfigMap as mounted, by pod
 	tasks    map[string][]assignment.Task // by pod
 	allTasks int
 }
 
-// look reads everything.
+// look reads the current view.
 func (d *demo) look(ctx context.Context) (*view, error) {
 	v := &view{mounted: map[string]map[string]string{}, tasks: map[string][]assignment.Task{}}
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -59,7 +59,7 @@ func (d *demo) look(ctx context.Context) (*view, error) {
 	return v, d.lookAtGroup(ctx, v)
 }
 
-// lookAtPlan reads the plan ConfigMap, and what of it has reached the pods.
+// lookAtPlan reads the plan ConfigMap and its mounted copies.
 func (d *demo) lookAtPlan(ctx context.Context, v *view, configMap string) error {
 	var plan corev1.ConfigMap
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: configMap}, &plan); err != nil {
@@ -72,7 +72,7 @@ func (d *demo) lookAtPlan(ctx context.Context, v *view, configMap string) error 
 	return nil
 }
 
-// lookAtGroup asks Kafka who runs which task.
+// lookAtGroup reads the task assignment from Kafka.
 func (d *demo) lookAtGroup(ctx context.Context, v *view) error {
 	described := d.group.Describe(ctx, []string{name})[name]
 	if described.Err != nil && !errors.Is(described.Err, assignment.ErrUnknownGroup) {
@@ -89,7 +89,7 @@ func (d *demo) lookAtGroup(ctx context.Context, v *view) error {
 	return nil
 }
 
-// until looks until check has nothing to object, and returns the view that passed.
+// until repeats a check on new views until it succeeds, and returns the successful view.
 func (d *demo) until(ctx context.Context, what string, check func(*view) error) (*view, error) {
 	deadline := time.After(within)
 	pause := time.NewTicker(100 * time.Millisecond)
@@ -110,7 +110,7 @@ func (d *demo) until(ctx context.Context, what string, check func(*view) error) 
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s: stopped", what)
 		case <-deadline:
-			return nil, fmt.Errorf("%s: not within %v: %w\nThe end of the operator's log:\n%s", what, within, last, d.operatorLog)
+			return nil, fmt.Errorf("%s: not within %v: %w\nLast lines of the operator's log:\n%s", what, within, last, d.operatorLog)
 		case <-pause.C:
 		}
 	}
@@ -140,16 +140,16 @@ func (v *view) pod(name string) *corev1.Pod {
 	return &corev1.Pod{}
 }
 
-// limits returns the memory limits of a pod in bytes: what is asked for, and what the kubelet reports.
-func (v *view) limits(name string) (asked, actual int64) {
+// limits returns the memory limits of a pod in bytes: as requested in the spec, and as reported by the kubelet.
+func (v *view) limits(name string) (requested, actual int64) {
 	pod := v.pod(name)
 	if len(pod.Spec.Containers) > 0 {
-		asked = pod.Spec.Containers[0].Resources.Limits.Memory().Value()
+		requested = pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 	}
 	if statuses := pod.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].Resources != nil {
 		actual = statuses[0].Resources.Limits.Memory().Value()
 	}
-	return asked, actual
+	return requested, actual
 }
 
 // checkPodsRun: as many pods as wanted are ready.
@@ -162,7 +162,7 @@ func checkPodsRun(want int) func(*view) error {
 	}
 }
 
-// checkInjected: every pod was created with the plan in it, by the admission policy.
+// checkInjected checks that the admission policy injected the plan into every pod.
 func checkInjected(v *view) error {
 	for i := range v.pods {
 		pod := &v.pods[i]
@@ -170,7 +170,7 @@ func checkInjected(v *view) error {
 			return fmt.Errorf("pod %s has no annotation %s", pod.Name, v1alpha1.PlanAnnotation)
 		}
 		if !strings.HasPrefix(optionsOf(pod), string(v1alpha1.LauncherOptions)) {
-			return fmt.Errorf("pod %s starts its JVM with %q, not with the plan", pod.Name, optionsOf(pod))
+			return fmt.Errorf("the JVM options of pod %s are %q, without the plan", pod.Name, optionsOf(pod))
 		}
 		if len(v.mounted[pod.Name]) == 0 {
 			return fmt.Errorf("pod %s has no plan mounted", pod.Name)
@@ -189,21 +189,21 @@ func optionsOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// checkPlanned: the operator knows the tasks of all running pods, their limits are what the plan wants and what the
-// kubelets report, and the plan that is published is the one in the pods.
+// checkPlanned checks that the operator knows the tasks of all running pods, that requested and actual limits are those of the
+// plan, and that the published plan is mounted in the pods.
 func checkPlanned(v *view) error {
 	status := v.app.Status
 	switch {
 	case status.ObservedGeneration != v.app.Generation:
-		return errors.New("the operator has not looked at the StreamApp yet")
+		return errors.New("the operator has not observed the StreamApp yet")
 	case !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAssignmentKnown):
 		return errors.New("the operator does not know the assignment: " + conditionText(status.Conditions, v1alpha1.ConditionAssignmentKnown))
 	case status.Pods == nil || int(*status.Pods) != len(v.running()):
-		return fmt.Errorf("the operator does not count %d pods", len(v.running()))
+		return fmt.Errorf("the operator does not report %d pods", len(v.running()))
 	case status.Limit == nil || status.RequiredLimit == nil:
 		return errors.New("there is no plan yet: " + conditionText(status.Conditions, v1alpha1.ConditionFits))
 	case status.RequiredLimit.Cmp(*status.Limit) > 0:
-		return fmt.Errorf("the limit %s does not hold the need %s", status.Limit, status.RequiredLimit)
+		return fmt.Errorf("the limit %s is below the required limit %s", status.Limit, status.RequiredLimit)
 	case !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady):
 		return errors.New("the StreamApp is not ready: " + conditionText(status.Conditions, v1alpha1.ConditionReady))
 	}
@@ -211,18 +211,18 @@ func checkPlanned(v *view) error {
 		return err
 	}
 	for _, pod := range v.running() {
-		asked, actual := v.limits(pod)
-		if asked != actual || actual < status.Limit.Value() {
-			return fmt.Errorf("pod %s: the plan wants %s, %d asked for, %d in force", pod, status.Limit, asked, actual)
+		requested, actual := v.limits(pod)
+		if requested != actual || actual < status.Limit.Value() {
+			return fmt.Errorf("pod %s: planned limit %s, requested %d, actual %d", pod, status.Limit, requested, actual)
 		}
 		if !maps.Equal(v.mounted[pod], v.plan) {
-			return fmt.Errorf("pod %s does not see the published plan yet", pod)
+			return fmt.Errorf("the published plan is not mounted in pod %s yet", pod)
 		}
 	}
 	return nil
 }
 
-// checkHeap: the published JVM options give no larger heap than the plan has.
+// checkHeap checks that the published JVM options set no larger heap than the plan.
 func checkHeap(v *view) error {
 	var ram, percent float64
 	for option := range strings.SplitSeq(v.plan[planfile.OptionsKey], "\n") {
@@ -239,12 +239,12 @@ func checkHeap(v *view) error {
 	}
 	published := int64(ram * percent / 100)
 	if published == 0 || v.app.Status.Heap == nil || published > v.app.Status.Heap.Value() {
-		return fmt.Errorf("the published options give a heap of %s, the plan has %s", mebibytes(published), quantity(v.app.Status.Heap))
+		return fmt.Errorf("the published options set a heap of %s, the plan has %s", mebibytes(published), quantity(v.app.Status.Heap))
 	}
 	return nil
 }
 
-// checkFollowed: after the loss, each survivor runs more tasks, has a larger limit and another plan than before.
+// checkFollowed checks that each remaining pod runs more tasks than before, with a larger limit and another plan.
 func checkFollowed(before *view) func(*view) error {
 	return func(v *view) error {
 		if err := checkPlanned(v); err != nil {
@@ -254,27 +254,27 @@ func checkFollowed(before *view) func(*view) error {
 			_, was := before.limits(pod)
 			_, is := v.limits(pod)
 			if is <= was {
-				return fmt.Errorf("pod %s has the limit that it had", pod)
+				return fmt.Errorf("the limit of pod %s is unchanged", pod)
 			}
 			if len(v.tasks[pod]) <= len(before.tasks[pod]) {
-				return fmt.Errorf("pod %s runs no more tasks than before", pod)
+				return fmt.Errorf("pod %s has no additional tasks", pod)
 			}
 		}
 		if maps.Equal(v.plan, before.plan) {
-			return errors.New("the published plan is the one from before")
+			return errors.New("the published plan is unchanged")
 		}
 		return nil
 	}
 }
 
-// checkTasksOn: all tasks run, and on these pods only.
+// checkTasksOn checks that all tasks run, and only on these pods.
 func checkTasksOn(pods []string) func(*view) error {
 	return func(v *view) error {
 		if v.allTasks != partitions {
-			return fmt.Errorf("%d of %d tasks run", v.allTasks, partitions)
+			return fmt.Errorf("%d of %d tasks are running", v.allTasks, partitions)
 		}
 		if got := slices.Sorted(maps.Keys(v.tasks)); !slices.Equal(got, pods) {
-			return fmt.Errorf("tasks run on %v, not on %v", got, pods)
+			return fmt.Errorf("tasks are running on %v, want %v", got, pods)
 		}
 		return nil
 	}

@@ -3,9 +3,9 @@
 
 // Package envtestutil starts a real kube-apiserver with its etcd for tests.
 //
-// The binaries are those in the folder that KUBEBUILDER_ASSETS names; where it is not set, hack/control-plane.sh finds or
-// builds them. No controllers and no kubelet run: nothing is garbage collected, namespaces never finish deleting, and
-// aggregated ClusterRoles stay as they are written.
+// The binaries come from the folder KUBEBUILDER_ASSETS; if it is not set, hack/control-plane.sh finds or builds them. No
+// controllers and no kubelet run: nothing is garbage collected, namespaces never finish deleting, and aggregated ClusterRoles
+// stay as written.
 package envtestutil
 
 import (
@@ -15,19 +15,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"streamweir.dev/streamweir/internal/checkout"
 )
 
 const (
-	// assetsVariable names the folder with kube-apiserver, etcd and kubectl.
+	// assetsVariable is the folder with kube-apiserver, etcd and kubectl.
 	assetsVariable = "KUBEBUILDER_ASSETS"
 
-	// startTimeout is generous: with two cores and other tests at work, a start took up to 40 s; alone it takes 3 to 5 s
+	// startTimeout is generous: on two cores shared with other tests a start took up to 40 s; alone it takes 3 to 5 s
 	// (measured).
 	startTimeout = 2 * time.Minute
 
@@ -40,7 +41,7 @@ type Environment struct {
 	// Config connects as a user in the group system:masters.
 	Config *rest.Config
 
-	// Webhooks says where a webhook server of the test has to listen, and which certificate it has to show.
+	// Webhooks has the address and the certificate for a webhook server of the test.
 	Webhooks envtest.WebhookInstallOptions
 
 	environment *envtest.Environment
@@ -48,11 +49,7 @@ type Environment struct {
 
 // Start starts a control plane. With installCRDs, the kinds in config/crd/bases are installed. Stop it with Stop.
 func Start(installCRDs bool) (*Environment, error) {
-	root, err := Root()
-	if err != nil {
-		return nil, err
-	}
-	assets, err := Assets(root)
+	assets, err := Assets()
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +59,18 @@ func Start(installCRDs bool) (*Environment, error) {
 		ControlPlaneStopTimeout:  startTimeout,
 	}
 	if installCRDs {
-		environment.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "bases")}
+		definitions, err := Manifests("crd", "bases")
+		if err != nil {
+			return nil, err
+		}
+		environment.CRDDirectoryPaths = []string{definitions}
 		environment.ErrorIfCRDPathMissing = true
 	}
 	config, err := environment.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the control plane from %s: %w", assets, err), environment.Stop())
 	}
-	// The tests ask a lot in a short time; client-go's own limit (5 a second) would only make them slow.
+	// The tests send many requests in a short time; client-go's default limit (5 per second) would only slow them down.
 	config.QPS, config.Burst = 1000, 1000
 	return &Environment{Config: config, Webhooks: environment.WebhookInstallOptions, environment: environment}, nil
 }
@@ -82,35 +83,23 @@ func (e *Environment) Stop() error {
 	return nil
 }
 
-// Assets returns the folder with the control plane's binaries. The argument is the root of the module.
-func Assets(root string) (string, error) {
+// Assets returns the folder with the binaries of the control plane.
+func Assets() (string, error) {
 	if folder := os.Getenv(assetsVariable); folder != "" {
 		return folder, nil
+	}
+	script, err := checkout.Path("hack", "control-plane.sh")
+	if err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "control-plane.sh"))
+	command := exec.CommandContext(ctx, script)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("hack/control-plane.sh found no control plane for the tests: %w\n%s"+
 			"Run `make control-plane`, or set %s to a folder with kube-apiserver, etcd and kubectl", err, stderr.String(), assetsVariable)
 	}
 	return strings.TrimSpace(stdout.String()), nil
-}
-
-// Root returns the root of the module that the working directory is in: tests run in the folder of their package.
-func Root() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the module's root: %w", err)
-	}
-	for from := folder; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", fmt.Errorf("no go.mod in %s or above it: run the tests inside the module", from)
-		}
-	}
 }

@@ -6,7 +6,6 @@ package envtestutil
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,33 +15,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"streamweir.dev/streamweir/internal/checkout"
 )
 
 const (
 	// ManifestsOwner is the field manager that applies manifests.
 	ManifestsOwner = "manifests"
 
-	// establishTimeout is how long a kind may take from its definition to its being served.
+	// establishTimeout is the longest time from the definition of a kind until the API server serves it.
 	establishTimeout = 30 * time.Second
 )
 
-// RenderFolder renders a kustomization of this checkout, such as "config/default", as kubectl would: namespaces and
+// RenderFolder renders a kustomization of this checkout, such as "config/default", in the order of kubectl: namespaces and
 // definitions of kinds come first.
 func RenderFolder(folder string) ([]*unstructured.Unstructured, error) {
-	root, err := Root()
+	path, err := checkout.Path(folder)
 	if err != nil {
 		return nil, err
 	}
-	return Render(filesys.MakeFsOnDisk(), filepath.Join(root, folder))
+	return Render(filesys.MakeFsOnDisk(), path)
 }
 
 // Manifests returns the path of the folder config of this checkout, or of a file or folder in it.
 func Manifests(elements ...string) (string, error) {
-	root, err := Root()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(append([]string{root, "config"}, elements...)...), nil
+	return checkout.Path(append([]string{"config"}, elements...)...)
 }
 
 // Render renders the kustomization in a folder of a file system.
@@ -68,8 +65,8 @@ func Render(files filesys.FileSystem, folder string) ([]*unstructured.Unstructur
 	return objects, nil
 }
 
-// Apply applies objects in their order, server-side, and waits for each definition of a kind until the kind is served.
-// The objects are not changed; what the API server answered is returned.
+// Apply applies objects in their order, server-side. After a definition it waits until the API server serves the kind.
+// It returns the objects as the API server returned them; the arguments are not changed.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	applied := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, object := range objects {

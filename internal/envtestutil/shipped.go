@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// operatorUser is whom config/default gives the operator's rights to.
+// operatorUser is the service account of the operator in config/default.
 const operatorUser = "system:serviceaccount:streamweir-system:streamweir-controller-manager"
 
-// StartShipped starts a control plane and applies config/default to it: kinds, rights and admission policies are as users have them.
+// StartShipped starts a control plane and applies config/default to it, so that kinds, permissions and admission policies are those of
+// an installation.
 func StartShipped() (*Environment, error) {
 	environment, err := Start(false)
 	if err != nil {
@@ -39,7 +40,7 @@ func (e *Environment) ship() error {
 	return err
 }
 
-// Operator connects as the user that config/default gives the operator's rights to.
+// Operator returns a configuration that connects as the operator of config/default.
 func (e *Environment) Operator() *rest.Config {
 	limited := rest.CopyConfig(e.Config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}

@@ -1,25 +1,24 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakekubelet plays the parts of a cluster that a bare API server lacks, for the tests and the demo: the
-// StatefulSet, Deployment and ReplicaSet controllers, the scheduler, and the kubelets of a few nodes. It starts no
-// container; it writes to the API what the real ones would write, so that admission, resizes and status behave as in a
-// cluster.
+// Package fakekubelet simulates the components that a bare API server lacks, for the tests and the demo: the StatefulSet,
+// Deployment and ReplicaSet controllers, the scheduler, and the kubelets of a few nodes. It starts no container; it makes
+// the API writes of the real components, so that admission, resizes and status behave as in a cluster.
 //
-// Like a controller it is level-triggered: on every change it lists its namespace and does the next step for each
-// object. What it plays follows Kubernetes 1.37:
+// Like a controller it is level-triggered: on every change it lists its namespace and takes the next step for each
+// object. It follows Kubernetes 1.37:
 //
 //   - pods are created through the API with the workload's controller ownerReference, so that admission runs; refused
 //     creates become FailedCreate events (and the ReplicaFailure condition of a ReplicaSet);
-//   - a pod is bound to the node with the fewest pods that has the memory for its request, else it stays Unschedulable;
-//   - a pod whose ConfigMap is missing stays in ContainerCreating; else it runs, with
-//     status.containerStatuses[].resources, which the API server wants before it takes a resize;
+//   - a pod is bound to the node with the fewest pods and enough memory for its request, else it stays Unschedulable;
+//   - a pod with a missing ConfigMap stays in ContainerCreating; else it runs, with status.containerStatuses[].resources,
+//     which the API server requires before it accepts a resize;
 //   - a raise of the limit is applied; a lower limit is refused until the container restarts, as on a real node, where
-//     the page cache fills whatever the limit leaves;
-//   - a mounted ConfigMap is read again only when its pod changes: a real kubelet takes 18 to 85 s without that.
+//     the page cache fills the rest of the limit;
+//   - a mounted ConfigMap is read again only when its pod changes: without a change, a real kubelet takes 18 to 85 s.
 //
-// It does not play: StatefulSet partitions, ControllerRevisions and claims, garbage collection of anything but pods and
-// ReplicaSets, preemption, probes.
+// It does not simulate StatefulSet partitions, ControllerRevisions and claims, garbage collection of anything but pods
+// and ReplicaSets, preemption, or probes.
 package fakekubelet
 
 import (
@@ -36,10 +35,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is the pause after a pass that met an error, for instance a conflict with another writer.
+// retryAfter is the pause after a pass with an error, for instance a conflict with another writer.
 const retryAfter = 100 * time.Millisecond
 
-// Node is a node to play.
+// Node is a simulated node.
 type Node struct {
 	// Name of the Node object. Nodes are not namespaced: use other names for each Cluster.
 	Name string
@@ -49,17 +48,17 @@ type Node struct {
 
 // Options configure a Cluster.
 type Options struct {
-	// Namespace whose workloads and pods are played.
+	// Namespace contains the simulated workloads and pods.
 	Namespace string
-	// Nodes to create and play. None: one node "<namespace>-node" with 64Gi.
+	// Nodes to create and simulate. None: one node "<namespace>-node" with 64Gi.
 	Nodes []Node
-	// PodIP gives the address of a pod by its name. Nil, or an empty answer: the next free address of 10.88.0.0/16.
+	// PodIP returns the address of a pod by its name. Nil, or an empty result: the next free address of 10.88.0.0/16.
 	PodIP func(pod string) string
-	// Log receives what a pass could not do. The zero value discards it.
+	// Log receives the errors of a pass. The zero value discards them.
 	Log logr.Logger
 }
 
-// Cluster plays controllers, scheduler and kubelets for one namespace. Create it with New and run it with Start.
+// Cluster simulates controllers, scheduler and kubelets for one namespace. Create it with New and run it with Start.
 type Cluster struct {
 	client  kubernetes.Interface
 	options Options
@@ -74,7 +73,7 @@ type Cluster struct {
 	nextIP  int
 }
 
-// New returns a Cluster that uses client, which needs the rights of an administrator.
+// New returns a Cluster that uses client, which needs the permissions of an administrator.
 func New(client kubernetes.Interface, options Options) *Cluster {
 	if len(options.Nodes) == 0 {
 		options.Nodes = []Node{{Name: options.Namespace + "-node", Memory: resource.MustParse("64Gi")}}
@@ -91,8 +90,8 @@ func New(client kubernetes.Interface, options Options) *Cluster {
 	}
 }
 
-// Start creates the nodes and plays until ctx is done. It returns an error only if it cannot begin. A manager can run
-// it.
+// Start creates the nodes and runs the simulation until ctx is done. It returns an error only if it cannot begin. A
+// manager can run it.
 func (c *Cluster) Start(ctx context.Context) error {
 	for _, node := range c.options.Nodes {
 		if err := c.createNode(ctx, node); err != nil {
@@ -115,7 +114,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	}
 }
 
-// watch wakes the Cluster on every change of what it plays.
+// watch wakes the Cluster on every change of a simulated object.
 func (c *Cluster) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.options.Namespace))
 	wake := cache.ResourceEventHandlerFuncs{
@@ -140,7 +139,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 	return nil
 }
 
-// wake asks for a pass; a request that is waiting already serves both.
+// wake requests a pass; a pending request serves both.
 func (c *Cluster) wake() {
 	select {
 	case c.dirty <- struct{}{}:
@@ -148,7 +147,7 @@ func (c *Cluster) wake() {
 	}
 }
 
-// SetReady says what the readiness probe of a pod answers from now on. Pods are ready until told otherwise.
+// SetReady sets the result of the readiness probe of a pod. Pods are ready by default.
 func (c *Cluster) SetReady(pod string, ready bool) {
 	c.mu.Lock()
 	c.unready[pod] = !ready
@@ -156,7 +155,7 @@ func (c *Cluster) SetReady(pod string, ready bool) {
 	c.wake()
 }
 
-// Crash says which containers end right after their start, and wait to be started again: those of pods that start from now on.
+// Crash selects the containers that exit right after their start and wait for a restart. It applies to pods that start after the call.
 func (c *Cluster) Crash(which func(corev1.Container) bool) {
 	c.mu.Lock()
 	c.crashes = which
@@ -164,7 +163,7 @@ func (c *Cluster) Crash(which func(corev1.Container) bool) {
 	c.wake()
 }
 
-// KeepMounts makes the kubelet of a pod slow: it does not read the pod's ConfigMaps again when the pod is touched, until told otherwise.
+// KeepMounts simulates a slow kubelet: while keep is set, it does not read the pod's ConfigMaps again when the pod changes.
 func (c *Cluster) KeepMounts(pod string, keep bool) {
 	c.mu.Lock()
 	c.stale[pod] = keep
@@ -172,7 +171,7 @@ func (c *Cluster) KeepMounts(pod string, keep bool) {
 	c.wake()
 }
 
-// address returns the IP of a pod: the one that it has, the one that the options give, or the next free one.
+// address returns the IP of a pod: its present one, the one from the options, or the next free one.
 func (c *Cluster) address(pod *corev1.Pod) string {
 	if pod.Status.PodIP != "" {
 		return pod.Status.PodIP

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// templateHash names a pod template, in the form of a pod-template-hash: the real controllers hash another encoding, and
-// write it with the same letters.
+// templateHash returns a hash of a pod template in the form of a pod-template-hash. The real controllers hash another
+// encoding and use the same letters.
 func templateHash(template corev1.PodTemplateSpec) (string, error) {
 	encoded, err := json.Marshal(template)
 	if err != nil {
@@ -47,7 +47,7 @@ func podFromTemplate(owner metav1.Object, kind schema.GroupVersionKind, template
 	return pod
 }
 
-// createPod creates a pod through the API. A refusal is told as the real controllers tell it: by an event.
+// createPod creates a pod through the API. It reports a refusal as the real controllers do: with an event.
 func (c *Cluster) createPod(ctx context.Context, owner metav1.Object, kind schema.GroupVersionKind, pod *corev1.Pod) error {
 	_, err := c.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
@@ -91,7 +91,7 @@ func isReady(pod *corev1.Pod) bool {
 	return condition != nil && condition.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
 }
 
-// isTerminal reports whether the pod has ended for good.
+// isTerminal reports whether the pod has failed or succeeded.
 func isTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

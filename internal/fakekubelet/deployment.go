@@ -23,16 +23,16 @@ var (
 	replicaSetKind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 )
 
-// playDeployment does the next step of a Deployment: the ReplicaSet of its template exists and grows, older ones shrink.
-func (c *Cluster) playDeployment(ctx context.Context, w *world, deployment *appsv1.Deployment) error {
+// reconcileDeployment takes the next step of a Deployment: the ReplicaSet of its template is created and grows, older ones shrink.
+func (c *Cluster) reconcileDeployment(ctx context.Context, s *snapshot, deployment *appsv1.Deployment) error {
 	hash, err := templateHash(deployment.Spec.Template)
 	if err != nil || deployment.DeletionTimestamp != nil {
 		return err
 	}
 	var current *appsv1.ReplicaSet
 	var older []*appsv1.ReplicaSet
-	for i := range w.replicaSets {
-		set := &w.replicaSets[i]
+	for i := range s.replicaSets {
+		set := &s.replicaSets[i]
 		switch {
 		case !metav1.IsControlledBy(set, deployment):
 		case set.Name == deployment.Name+"-"+hash:
@@ -97,8 +97,8 @@ func (c *Cluster) rollDeployment(
 	return errors.Join(errs...)
 }
 
-// rollingLimits returns how many pods a rollout may have above and below the wanted number. Recreate: none above, all
-// below.
+// rollingLimits returns the number of pods that a rollout may have above and below the desired number. Recreate: none
+// above, all below.
 func rollingLimits(deployment *appsv1.Deployment) (surge, unavailable int32, err error) {
 	wanted, rolling := *deployment.Spec.Replicas, deployment.Spec.Strategy.RollingUpdate
 	if deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil {
@@ -118,7 +118,7 @@ func rollingLimits(deployment *appsv1.Deployment) (surge, unavailable int32, err
 	return int32(up), int32(down), nil
 }
 
-// scaleReplicaSet sets the wanted number of pods.
+// scaleReplicaSet sets the desired number of pods.
 func (c *Cluster) scaleReplicaSet(ctx context.Context, set *appsv1.ReplicaSet, replicas int32) error {
 	if *set.Spec.Replicas == replicas {
 		return nil
@@ -152,13 +152,13 @@ func (c *Cluster) writeDeploymentStatus(
 	return err
 }
 
-// playReplicaSet creates or deletes pods until the wanted number is alive, and writes the status.
-func (c *Cluster) playReplicaSet(ctx context.Context, w *world, set *appsv1.ReplicaSet) error {
+// reconcileReplicaSet creates or deletes pods until the desired number is alive, and writes the status.
+func (c *Cluster) reconcileReplicaSet(ctx context.Context, s *snapshot, set *appsv1.ReplicaSet) error {
 	if set.DeletionTimestamp != nil {
 		return nil
 	}
 	var alive []*corev1.Pod
-	for _, pod := range w.podsOf(set) {
+	for _, pod := range s.podsOf(set) {
 		if pod.DeletionTimestamp == nil && !isTerminal(pod) {
 			alive = append(alive, pod)
 		}
@@ -179,7 +179,7 @@ func (c *Cluster) playReplicaSet(ctx context.Context, w *world, set *appsv1.Repl
 	return errors.Join(append(errs, c.writeReplicaSetStatus(ctx, set, alive, failed))...)
 }
 
-// surplusFirst orders pods as a ReplicaSet deletes them: unready before ready, then the youngest.
+// surplusFirst sorts pods in the order in which a ReplicaSet deletes them: unready before ready, then the youngest.
 func surplusFirst(a, b *corev1.Pod) int {
 	rank := func(pod *corev1.Pod) int {
 		if isReady(pod) {
@@ -194,7 +194,7 @@ func surplusFirst(a, b *corev1.Pod) int {
 	)
 }
 
-// writeReplicaSetStatus counts the pods alive, and sets ReplicaFailure while creates are refused.
+// writeReplicaSetStatus counts the pods alive, and sets ReplicaFailure while creations are refused.
 func (c *Cluster) writeReplicaSetStatus(
 	ctx context.Context, set *appsv1.ReplicaSet, alive []*corev1.Pod, failed error,
 ) error {

@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
-// within bounds every wait: far longer than any step takes, for busy machines.
+// within is the timeout of every wait: far longer than any step takes, for busy machines.
 const within = 30 * time.Second
 
 var client kubernetes.Interface
@@ -44,16 +44,16 @@ func run(m *testing.M) int {
 	return code
 }
 
-// stage is a namespace with a Cluster that plays it.
-type stage struct {
+// fixture is a namespace with a Cluster that simulates it.
+type fixture struct {
 	*gomega.WithT
 	t         *testing.T
 	namespace string
 	cluster   *fakekubelet.Cluster
 }
 
-// play starts a Cluster in a namespace of its own.
-func play(t *testing.T, options fakekubelet.Options) *stage {
+// newFixture starts a Cluster in a namespace of its own.
+func newFixture(t *testing.T, options fakekubelet.Options) *fixture {
 	t.Helper()
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(within)
@@ -73,7 +73,7 @@ func play(t *testing.T, options fakekubelet.Options) *stage {
 			t.Errorf("Start returned %v", err)
 		}
 	})
-	return &stage{WithT: g, t: t, namespace: namespace.Name, cluster: cluster}
+	return &fixture{WithT: g, t: t, namespace: namespace.Name, cluster: cluster}
 }
 
 // template is a pod template with one container, called app, of this memory.
@@ -91,7 +91,7 @@ func template(request, limit string) corev1.PodTemplateSpec {
 }
 
 // createSet creates the StatefulSet orders.
-func (s *stage) createSet(replicas int32, policy appsv1.PodManagementPolicyType, pods corev1.PodTemplateSpec) {
+func (s *fixture) createSet(replicas int32, policy appsv1.PodManagementPolicyType, pods corev1.PodTemplateSpec) {
 	s.t.Helper()
 	_, err := client.AppsV1().StatefulSets(s.namespace).Create(s.t.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "orders"},
@@ -104,7 +104,7 @@ func (s *stage) createSet(replicas int32, policy appsv1.PodManagementPolicyType,
 }
 
 // pod reads a pod; a missing one is empty.
-func (s *stage) pod(name string) *corev1.Pod {
+func (s *fixture) pod(name string) *corev1.Pod {
 	pod, err := client.CoreV1().Pods(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return &corev1.Pod{}
@@ -112,8 +112,8 @@ func (s *stage) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// readyPods returns the names of the pods that are ready and not being deleted, with the image that they run.
-func (s *stage) readyPods() map[string]string {
+// readyPods returns the names of the pods that are ready and not being deleted, with their images.
+func (s *fixture) readyPods() map[string]string {
 	pods, err := client.CoreV1().Pods(s.namespace).List(s.t.Context(), metav1.ListOptions{})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	ready := map[string]string{}

@@ -11,29 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mount is what the containers of a pod see in their ConfigMap volumes.
+// mount is the content of the ConfigMap volumes of a pod.
 type mount struct {
-	// touch is the pod as it was when the files were read.
+	// touch is the state of the pod when the files were read.
 	touch podTouch
 	// files holds the content of each ConfigMap by its name.
 	files map[string]map[string]string
 }
 
-// podTouch is the part of a pod that others change: a kubelet then reads the pod's volumes again.
+// podTouch is the part of a pod that other components change. After a change, a kubelet reads the pod's volumes again.
 type podTouch struct {
 	uid        types.UID
 	generation int64
 	metadata   string
 }
 
-// touchOf returns the pod's touch. Printed maps are sorted, so equal maps give equal text.
+// touchOf returns the pod's touch. Printed maps are sorted, so equal maps result in equal text.
 func touchOf(pod *corev1.Pod) podTouch {
 	return podTouch{
 		uid: pod.UID, generation: pod.Generation, metadata: fmt.Sprint(pod.Labels, pod.Annotations),
 	}
 }
 
-// contentOf returns the files that a ConfigMap gives a volume.
+// contentOf returns the files of a ConfigMap in a volume.
 func contentOf(configMap *corev1.ConfigMap) map[string]string {
 	files := map[string]string{}
 	maps.Copy(files, configMap.Data)
@@ -43,26 +43,29 @@ func contentOf(configMap *corev1.ConfigMap) map[string]string {
 	return files
 }
 
-// Mounted returns the content of a ConfigMap as the containers of a pod see it, or nil if the pod does not mount it. It
-// is read when the pod starts and again when someone changes the pod: an annotation or a resize.
+// Mounted returns the content of a ConfigMap in the containers of a pod, or nil if the pod does not mount it. It is read
+// when the pod starts and again after each change of the pod, such as an annotation or a resize.
 func (c *Cluster) Mounted(pod, configMap string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.mounts[pod].files[configMap])
 }
 
-// mountConfigMaps reads the pod's ConfigMap volumes if the pod is new or was touched. It reports whether all that must
-// exist do; a pod that runs already keeps its last content.
-func (c *Cluster) mountConfigMaps(w *world, pod *corev1.Pod) bool {
+// mountConfigMaps reads the pod's ConfigMap volumes if the pod is new or has changed. It reports whether all required
+// ConfigMaps exist; a running pod keeps its last content.
+func (c *Cluster) mountConfigMaps(s *snapshot, pod *corev1.Pod) bool {
 	touch := touchOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, read := c.mounts[pod.Name]; read && (known.touch == touch || c.stale[pod.Name] && known.touch.uid == touch.uid) {
+	known, read := c.mounts[pod.Name]
+	unchanged := known.touch == touch
+	keptBySlowKubelet := c.stale[pod.Name] && known.touch.uid == touch.uid
+	if read && (unchanged || keptBySlowKubelet) {
 		return true
 	}
 	files := map[string]map[string]string{}
 	for _, source := range configMapsOf(pod) {
-		found, exists := w.configMaps[source.Name]
+		found, exists := s.configMaps[source.Name]
 		switch {
 		case exists:
 			files[source.Name] = contentOf(found)
@@ -74,11 +77,11 @@ func (c *Cluster) mountConfigMaps(w *world, pod *corev1.Pod) bool {
 	return true
 }
 
-// forget drops what is known of pods that are gone.
-func (c *Cluster) forget(w *world) {
+// forget removes the state of deleted pods.
+func (c *Cluster) forget(s *snapshot) {
 	alive := map[string]bool{}
-	for i := range w.pods {
-		alive[w.pods[i].Name] = true
+	for i := range s.pods {
+		alive[s.pods[i].Name] = true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// createNode creates a ready Node, unless it exists. The API server taints a new node as not ready; the taint is taken
-// off, as the node lifecycle controller does it.
+// createNode creates a ready Node unless it exists. The API server taints a new node as not ready; createNode removes the
+// taint, as the node lifecycle controller does.
 func (c *Cluster) createNode(ctx context.Context, node Node) error {
 	nodes := c.client.CoreV1().Nodes()
 	labels := map[string]string{corev1.LabelHostname: node.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
@@ -36,7 +36,7 @@ func (c *Cluster) createNode(ctx context.Context, node Node) error {
 	})
 }
 
-// updateNode sets taints and the Ready condition of a node, and whatever change does to its status.
+// updateNode sets taints and the Ready condition of a node, and applies change to its status.
 func (c *Cluster) updateNode(
 	ctx context.Context, name string, ready corev1.ConditionStatus, taints []corev1.Taint, change func(*corev1.NodeStatus),
 ) error {
@@ -60,14 +60,14 @@ func (c *Cluster) updateNode(
 	})
 }
 
-// reasonOfReady gives the kubelet's and the node lifecycle controller's reason for a status of the Ready condition.
+// reasonOfReady contains the reason of the kubelet and of the node lifecycle controller for a status of the Ready condition.
 var reasonOfReady = map[corev1.ConditionStatus]string{
 	corev1.ConditionTrue:    "KubeletReady",
 	corev1.ConditionUnknown: "NodeStatusUnknown",
 }
 
-// LoseNode plays the death of a node as the API shows it 40 to 55 s later: Ready=Unknown, the unreachable taints, and
-// its pods no longer Ready but still Running. From then on nothing answers for them: a deleted pod stays Terminating.
+// LoseNode simulates the failure of a node as the API shows it 40 to 55 s later: Ready=Unknown, the unreachable taints,
+// and its pods no longer Ready but still Running. No kubelet acts for these pods any more: a deleted pod stays Terminating.
 func (c *Cluster) LoseNode(ctx context.Context, name string) error {
 	taints := []corev1.Taint{
 		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
@@ -79,9 +79,9 @@ func (c *Cluster) LoseNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// isLost reports whether the node is gone or does not answer.
-func (w *world) isLost(node string) bool {
-	found, exists := w.nodes[node]
+// isLost reports whether the node is deleted or unreachable.
+func (s *snapshot) isLost(node string) bool {
+	found, exists := s.nodes[node]
 	if !exists {
 		return true
 	}
@@ -93,20 +93,20 @@ func (w *world) isLost(node string) bool {
 	return true
 }
 
-// schedule binds a pod to the node with the fewest pods that has the memory for it, or says that there is none.
-func (c *Cluster) schedule(ctx context.Context, w *world, pod *corev1.Pod) error {
+// schedule binds a pod to the node with the fewest pods and enough memory, or marks it as unschedulable.
+func (c *Cluster) schedule(ctx context.Context, s *snapshot, pod *corev1.Pod) error {
 	request := memoryRequest(pod)
 	var fitting []string
-	for name, node := range w.nodes {
-		if !w.isLost(name) && !node.Spec.Unschedulable && w.freeMemory(name) >= request {
+	for name, node := range s.nodes {
+		if !s.isLost(name) && !node.Spec.Unschedulable && s.freeMemory(name) >= request {
 			fitting = append(fitting, name)
 		}
 	}
 	if len(fitting) == 0 {
-		return c.markUnschedulable(ctx, w, pod)
+		return c.markUnschedulable(ctx, s, pod)
 	}
 	slices.SortFunc(fitting, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(w.podsOn(a)), len(w.podsOn(b))), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(s.podsOn(a)), len(s.podsOn(b))), cmp.Compare(a, b))
 	})
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -120,30 +120,30 @@ func (c *Cluster) schedule(ctx context.Context, w *world, pod *corev1.Pod) error
 }
 
 // markUnschedulable sets PodScheduled=False as the scheduler does.
-func (c *Cluster) markUnschedulable(ctx context.Context, w *world, pod *corev1.Pod) error {
+func (c *Cluster) markUnschedulable(ctx context.Context, s *snapshot, pod *corev1.Pod) error {
 	status := *pod.Status.DeepCopy()
 	setCondition(&status.Conditions, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: fmt.Sprintf("0/%[1]d nodes are available: %[1]d Insufficient memory.", len(w.nodes)),
+		Message: fmt.Sprintf("0/%[1]d nodes are available: %[1]d Insufficient memory.", len(s.nodes)),
 	})
 	return c.writePodStatus(ctx, pod, status)
 }
 
-// podsOn returns the pods bound to a node that have not ended.
-func (w *world) podsOn(node string) []*corev1.Pod {
+// podsOn returns the pods that are bound to a node and not terminal.
+func (s *snapshot) podsOn(node string) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for i := range w.pods {
-		if w.pods[i].Spec.NodeName == node && !isTerminal(&w.pods[i]) {
-			pods = append(pods, &w.pods[i])
+	for i := range s.pods {
+		if s.pods[i].Spec.NodeName == node && !isTerminal(&s.pods[i]) {
+			pods = append(pods, &s.pods[i])
 		}
 	}
 	return pods
 }
 
 // freeMemory returns the node's allocatable memory less the requests of its pods, in bytes.
-func (w *world) freeMemory(node string) int64 {
-	free := w.nodes[node].Status.Allocatable.Memory().Value()
-	for _, pod := range w.podsOn(node) {
+func (s *snapshot) freeMemory(node string) int64 {
+	free := s.nodes[node].Status.Allocatable.Memory().Value()
+	for _, pod := range s.podsOn(node) {
 		free -= memoryRequest(pod)
 	}
 	return free
@@ -158,7 +158,7 @@ func memoryRequest(pod *corev1.Pod) int64 {
 	return sum
 }
 
-// runningContainers returns the containers that run as long as the pod does: sidecars, then ordinary ones.
+// runningContainers returns the containers that run as long as the pod: sidecars, then ordinary ones.
 func runningContainers(pod *corev1.Pod) []corev1.Container {
 	var running []corev1.Container
 	for _, container := range pod.Spec.InitContainers {
@@ -169,7 +169,7 @@ func runningContainers(pod *corev1.Pod) []corev1.Container {
 	return append(running, pod.Spec.Containers...)
 }
 
-// isSidecar reports whether an init container keeps running beside the ordinary ones.
+// isSidecar reports whether an init container keeps running next to the ordinary ones.
 func isSidecar(container corev1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -14,23 +14,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// playPod does the next step for a pod: schedule it, end it, start its containers, answer a resize.
-func (c *Cluster) playPod(ctx context.Context, w *world, pod *corev1.Pod) error {
+// reconcilePod takes the next step for a pod: schedule it, end it, start its containers, or handle a resize.
+func (c *Cluster) reconcilePod(ctx context.Context, s *snapshot, pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
 			return nil
 		}
-		return c.schedule(ctx, w, pod)
-	case w.isLost(pod.Spec.NodeName):
-		return c.markNodeLost(ctx, w, pod)
+		return c.schedule(ctx, s, pod)
+	case s.isLost(pod.Spec.NodeName):
+		return c.markNodeLost(ctx, s, pod)
 	case pod.DeletionTimestamp != nil:
 		return c.endPod(ctx, pod)
 	case isTerminal(pod):
 		return nil
 	}
-	mounted := c.mountConfigMaps(w, pod)
-	return c.writePodStatus(ctx, pod, c.statusOf(w, pod, mounted))
+	mounted := c.mountConfigMaps(s, pod)
+	return c.writePodStatus(ctx, pod, c.statusOf(s, pod, mounted))
 }
 
 // endPod removes a deleted pod from the API, as the kubelet does once its containers have ended.
@@ -44,10 +44,10 @@ func (c *Cluster) endPod(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// markNodeLost sets Ready=False on a pod whose node does not answer; nothing else about the pod changes. Pods on nodes
-// that this Cluster does not play are left alone.
-func (c *Cluster) markNodeLost(ctx context.Context, w *world, pod *corev1.Pod) error {
-	if w.nodes[pod.Spec.NodeName] == nil || findCondition(pod.Status.Conditions, corev1.PodReady) == nil {
+// markNodeLost sets Ready=False on a pod of an unreachable node; nothing else about the pod changes. Pods on nodes of other
+// Clusters are left alone.
+func (c *Cluster) markNodeLost(ctx context.Context, s *snapshot, pod *corev1.Pod) error {
+	if s.nodes[pod.Spec.NodeName] == nil || findCondition(pod.Status.Conditions, corev1.PodReady) == nil {
 		return nil
 	}
 	status := *pod.Status.DeepCopy()
@@ -55,8 +55,8 @@ func (c *Cluster) markNodeLost(ctx context.Context, w *world, pod *corev1.Pod) e
 	return c.writePodStatus(ctx, pod, status)
 }
 
-// statusOf returns what the kubelet would report of a pod.
-func (c *Cluster) statusOf(w *world, pod *corev1.Pod, mounted bool) corev1.PodStatus {
+// statusOf returns the pod status that the kubelet would report.
+func (c *Cluster) statusOf(s *snapshot, pod *corev1.Pod, mounted bool) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
@@ -70,7 +70,7 @@ func (c *Cluster) statusOf(w *world, pod *corev1.Pod, mounted bool) corev1.PodSt
 	if status.Phase != corev1.PodRunning {
 		c.startContainers(pod, &status)
 	}
-	c.answerResize(w, pod, &status)
+	c.answerResize(s, pod, &status)
 	c.mu.Lock()
 	ready := !c.unready[pod.Name]
 	c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Cluster) statusOf(w *world, pod *corev1.Pod, mounted bool) corev1.PodSt
 	return status
 }
 
-// waitingContainers returns the statuses of containers whose volumes are not there yet.
+// waitingContainers returns the statuses of containers without their volumes.
 func waitingContainers(pod *corev1.Pod) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, container := range pod.Spec.Containers {
@@ -125,7 +125,7 @@ func (c *Cluster) startContainers(pod *corev1.Pod, status *corev1.PodStatus) {
 	}
 }
 
-// crash makes a container one that has ended and waits to be started again.
+// crash changes the status to that of a container that has exited and waits for a restart.
 func crash(status *corev1.ContainerStatus) {
 	now := metav1.Now()
 	ended := &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: now, FinishedAt: now, ContainerID: status.ContainerID}
@@ -134,7 +134,7 @@ func crash(status *corev1.ContainerStatus) {
 	status.RestartCount, status.Started = 1, new(false)
 }
 
-// startedContainer returns the status of a container that has just been started.
+// startedContainer returns the status of a container right after its start.
 func startedContainer(pod *corev1.Pod, container corev1.Container) corev1.ContainerStatus {
 	return corev1.ContainerStatus{
 		Name:               container.Name,
@@ -186,7 +186,7 @@ func findCondition(conditions []corev1.PodCondition, kind corev1.PodConditionTyp
 	return nil
 }
 
-// setCondition adds or replaces a condition, and keeps its transition time unless the status flips.
+// setCondition adds or replaces a condition. The transition time changes only with the status.
 func setCondition(conditions *[]corev1.PodCondition, wanted corev1.PodCondition) {
 	wanted.LastTransitionTime = metav1.Now()
 	found := findCondition(*conditions, wanted.Type)

@@ -16,8 +16,8 @@ import (
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
-// resize asks for another memory limit of the container app.
-func (s *stage) resize(pod, limit string) {
+// resize requests another memory limit for the container app.
+func (s *fixture) resize(pod, limit string) {
 	s.t.Helper()
 	patch := `{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"` + limit + `"}}}]}}`
 	_, err := client.CoreV1().Pods(s.namespace).Patch(
@@ -25,8 +25,8 @@ func (s *stage) resize(pod, limit string) {
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
-// actualLimit returns the memory limit that the container app runs with.
-func (s *stage) actualLimit(pod string) string {
+// actualLimit returns the actual memory limit of the container app.
+func (s *fixture) actualLimit(pod string) string {
 	statuses := s.pod(pod).Status.ContainerStatuses
 	if len(statuses) == 0 || statuses[0].Resources == nil {
 		return ""
@@ -34,8 +34,8 @@ func (s *stage) actualLimit(pod string) string {
 	return statuses[0].Resources.Limits.Memory().String()
 }
 
-// resizeState returns the pod's resize condition as "type reason", and whether the kubelet has seen the last change.
-func (s *stage) resizeState(pod string) string {
+// resizeState returns the pod's resize condition as "type reason", and whether the kubelet has observed the last change.
+func (s *fixture) resizeState(pod string) string {
 	found := s.pod(pod)
 	if found.Status.ObservedGeneration != found.Generation {
 		return "not seen"
@@ -48,8 +48,8 @@ func (s *stage) resizeState(pod string) string {
 	return "done"
 }
 
-func TestResizesAreAnsweredAsToldAndAppliedInTheEnd(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+func TestResizesAreAnsweredAsConfiguredAndFinallyApplied(t *testing.T) {
+	s := newFixture(t, fakekubelet.Options{})
 	s.createSet(1, appsv1.OrderedReadyPodManagement, template("512Mi", "760Mi"))
 	s.Eventually(s.readyPods).Should(gomega.HaveLen(1))
 	for answer, want := range map[fakekubelet.Answer]string{
@@ -75,8 +75,8 @@ func TestResizesAreAnsweredAsToldAndAppliedInTheEnd(t *testing.T) {
 	}
 }
 
-func TestALowerLimitWaitsForTheNextStart(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+func TestALowerLimitAppliesAtTheNextStart(t *testing.T) {
+	s := newFixture(t, fakekubelet.Options{})
 	s.createSet(1, appsv1.OrderedReadyPodManagement, template("512Mi", "760Mi"))
 	s.Eventually(s.readyPods).Should(gomega.HaveLen(1))
 	s.resize("orders-0", "600Mi")
@@ -93,8 +93,8 @@ func TestALowerLimitWaitsForTheNextStart(t *testing.T) {
 		To(gomega.MatchError(gomega.ContainSubstring(`container "other" does not run`)))
 }
 
-func TestPodsStayPendingWithoutRoom(t *testing.T) {
-	s := play(t, fakekubelet.Options{Nodes: []fakekubelet.Node{
+func TestPodsStayPendingWithoutFreeMemory(t *testing.T) {
+	s := newFixture(t, fakekubelet.Options{Nodes: []fakekubelet.Node{
 		{Name: "a", Memory: resource.MustParse("1Gi")}, {Name: "b", Memory: resource.MustParse("1Gi")},
 	}})
 	s.createSet(3, appsv1.ParallelPodManagement, template("700Mi", "700Mi"))
@@ -113,8 +113,8 @@ func TestPodsStayPendingWithoutRoom(t *testing.T) {
 	s.Eventually(s.readyPods).Should(gomega.BeEmpty())
 }
 
-func TestALostNodeAnswersNoMore(t *testing.T) {
-	s := play(t, fakekubelet.Options{Nodes: []fakekubelet.Node{
+func TestALostNodeIsUnreachable(t *testing.T) {
+	s := newFixture(t, fakekubelet.Options{Nodes: []fakekubelet.Node{
 		{Name: "a", Memory: resource.MustParse("8Gi")}, {Name: "b", Memory: resource.MustParse("8Gi")},
 	}})
 	s.createSet(2, appsv1.ParallelPodManagement, template("512Mi", "760Mi"))
@@ -135,8 +135,8 @@ func TestALostNodeAnswersNoMore(t *testing.T) {
 	s.Expect(s.cluster.LoseNode(t.Context(), "nowhere")).To(gomega.MatchError(gomega.ContainSubstring("losing node nowhere")))
 }
 
-func TestAConfigMapIsReadAtTheStartAndAtATouch(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+func TestAConfigMapIsReadAtTheStartAndAfterAChangeOfThePod(t *testing.T) {
+	s := newFixture(t, fakekubelet.Options{})
 	configMaps := client.CoreV1().ConfigMaps(s.namespace)
 	pods := template("512Mi", "760Mi")
 	pods.Spec.Volumes = []corev1.Volume{{Name: "plan", VolumeSource: corev1.VolumeSource{

@@ -13,27 +13,27 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Answer is what the kubelet does with a resize.
+// Answer is the reaction of the kubelet to a resize.
 type Answer string
 
 const (
-	// Apply gives the container what was asked. A lower memory limit is refused as with Fail: a real kubelet compares it
-	// with the usage, page cache included, which fills whatever the limit leaves.
+	// Apply applies the requested resources. A lower memory limit is refused as with Fail: a real kubelet compares it with
+	// the usage, which includes the page cache and therefore reaches the limit.
 	Apply Answer = "Apply"
-	// Defer reports that the node has no room now: PodResizePending with reason Deferred.
+	// Defer reports that the node has not enough free memory now: PodResizePending with reason Deferred.
 	Defer Answer = "Defer"
-	// Refuse reports that the node will never do it: PodResizePending with reason Infeasible.
+	// Refuse reports that the node can never apply it: PodResizePending with reason Infeasible.
 	Refuse Answer = "Refuse"
 	// Delay reports PodResizeInProgress, and leaves it there.
 	Delay Answer = "Delay"
 	// Fail reports that the change failed: PodResizeInProgress with reason Error.
 	Fail Answer = "Fail"
-	// Ignore does and reports nothing, as a kubelet that has not seen the resize.
+	// Ignore does and reports nothing, as a kubelet that has not observed the resize.
 	Ignore Answer = "Ignore"
 )
 
-// AnswerResizes sets the answer to the resizes of a pod, also to one that is waiting; an empty name sets it for every
-// pod that has no answer of its own. Without it the answer is Apply.
+// AnswerResizes sets the answer to the resizes of a pod, including a pending one. An empty name sets the default for all
+// pods. The initial default is Apply.
 func (c *Cluster) AnswerResizes(pod string, answer Answer) {
 	c.mu.Lock()
 	c.answers[pod] = answer
@@ -41,7 +41,7 @@ func (c *Cluster) AnswerResizes(pod string, answer Answer) {
 	c.wake()
 }
 
-// answerFor returns the answer set for a pod.
+// answerFor returns the answer for a pod.
 func (c *Cluster) answerFor(pod string) Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,8 @@ func (c *Cluster) answerFor(pod string) Answer {
 	return Apply
 }
 
-// answerResize changes a running pod's status as its answer says, if a container's resources differ from the spec.
-func (c *Cluster) answerResize(w *world, pod *corev1.Pod, status *corev1.PodStatus) {
+// answerResize changes the status of a running pod according to its answer, if a container's resources differ from the spec.
+func (c *Cluster) answerResize(s *snapshot, pod *corev1.Pod, status *corev1.PodStatus) {
 	if !resizeWaits(pod, status) {
 		removeCondition(&status.Conditions, corev1.PodResizePending)
 		removeCondition(&status.Conditions, corev1.PodResizeInProgress)
@@ -65,7 +65,7 @@ func (c *Cluster) answerResize(w *world, pod *corev1.Pod, status *corev1.PodStat
 	switch {
 	case answer == Ignore:
 		status.ObservedGeneration = pod.Status.ObservedGeneration
-	case answer == Defer, answer == Apply && w.freeMemory(pod.Spec.NodeName) < 0:
+	case answer == Defer, answer == Apply && s.freeMemory(pod.Spec.NodeName) < 0:
 		setResizePending(pod, status, corev1.PodReasonDeferred, "Node didn't have enough resource: memory")
 	case answer == Refuse:
 		setResizePending(pod, status, corev1.PodReasonInfeasible, "In-place resize of this pod is not feasible on the node")
@@ -80,7 +80,7 @@ func (c *Cluster) answerResize(w *world, pod *corev1.Pod, status *corev1.PodStat
 	}
 }
 
-// resizeWaits reports whether a running container has other resources than the spec asks for.
+// resizeWaits reports whether the resources of a running container differ from the spec.
 func resizeWaits(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	for _, container := range runningContainers(pod) {
 		if actual := findContainer(status, container.Name); actual != nil && actual.Resources != nil &&
@@ -91,7 +91,7 @@ func resizeWaits(pod *corev1.Pod, status *corev1.PodStatus) bool {
 	return false
 }
 
-// loweredLimit says which container's memory limit would fall below its usage, in the kubelet's words, or nothing.
+// loweredLimit returns the kubelet's message for the first container with a memory limit below its usage, or "".
 func loweredLimit(pod *corev1.Pod, status *corev1.PodStatus) string {
 	for _, container := range runningContainers(pod) {
 		actual := findContainer(status, container.Name)
@@ -107,7 +107,7 @@ func loweredLimit(pod *corev1.Pod, status *corev1.PodStatus) string {
 	return ""
 }
 
-// applyResize gives every running container what the spec asks for.
+// applyResize sets the resources of every running container to those of the spec.
 func applyResize(pod *corev1.Pod, status *corev1.PodStatus) {
 	for _, container := range runningContainers(pod) {
 		if actual := findContainer(status, container.Name); actual != nil {
@@ -119,7 +119,7 @@ func applyResize(pod *corev1.Pod, status *corev1.PodStatus) {
 	removeCondition(&status.Conditions, corev1.PodResizeInProgress)
 }
 
-// setResizePending reports a resize that the kubelet has not taken up.
+// setResizePending reports a resize that the kubelet has not begun.
 func setResizePending(pod *corev1.Pod, status *corev1.PodStatus, reason, message string) {
 	removeCondition(&status.Conditions, corev1.PodResizeInProgress)
 	setCondition(&status.Conditions, corev1.PodCondition{
@@ -128,7 +128,7 @@ func setResizePending(pod *corev1.Pod, status *corev1.PodStatus, reason, message
 	})
 }
 
-// setResizeInProgress reports a resize that the kubelet is at work on; with a reason, that it failed.
+// setResizeInProgress reports a resize in progress or, with a reason, a failed one.
 func setResizeInProgress(pod *corev1.Pod, status *corev1.PodStatus, reason, message string) {
 	removeCondition(&status.Conditions, corev1.PodResizePending)
 	for _, container := range runningContainers(pod) {
@@ -155,8 +155,8 @@ func findContainer(status *corev1.PodStatus, name string) *corev1.ContainerStatu
 }
 
 // RestartContainer ends a container and starts it again in place, as after a crash or an OOM kill (reason OOMKilled,
-// exit code 137). The new one runs with the resources of the spec, a lower limit included, and reads its ConfigMaps as
-// they were when the pod last changed.
+// exit code 137). The new one runs with the resources of the spec, including a lower limit, and reads its ConfigMaps as
+// of the last change of the pod.
 func (c *Cluster) RestartContainer(ctx context.Context, pod, container, reason string, exitCode int32) error {
 	pods := c.client.CoreV1().Pods(c.options.Namespace)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {

@@ -17,15 +17,15 @@ import (
 
 var statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 
-// playStatefulSet does the next step of a StatefulSet: remove what has ended, scale, then roll one pod.
-func (c *Cluster) playStatefulSet(ctx context.Context, w *world, set *appsv1.StatefulSet) error {
+// reconcileStatefulSet takes the next step of a StatefulSet: remove terminal pods, scale, then roll one pod.
+func (c *Cluster) reconcileStatefulSet(ctx context.Context, s *snapshot, set *appsv1.StatefulSet) error {
 	hash, err := templateHash(set.Spec.Template)
 	if err != nil || set.DeletionTimestamp != nil {
 		return err
 	}
 	revision := set.Name + "-" + hash
 	pods := map[int]*corev1.Pod{}
-	for _, pod := range w.podsOf(set) {
+	for _, pod := range s.podsOf(set) {
 		if ordinal, err := ordinalOf(pod.Name); err == nil {
 			pods[ordinal] = pod
 		}
@@ -33,8 +33,8 @@ func (c *Cluster) playStatefulSet(ctx context.Context, w *world, set *appsv1.Sta
 	if err := c.writeSetStatus(ctx, set, revision, pods); err != nil {
 		return err
 	}
-	settled, err := c.scaleSet(ctx, set, revision, pods)
-	if err != nil || !settled {
+	complete, err := c.scaleSet(ctx, set, revision, pods)
+	if err != nil || !complete {
 		return err
 	}
 	return c.rollSet(ctx, set, revision, pods)
@@ -45,13 +45,13 @@ func ordinalOf(pod string) (int, error) {
 	return strconv.Atoi(pod[strings.LastIndex(pod, "-")+1:])
 }
 
-// scaleSet creates the missing pods and deletes the ended and surplus ones. With the OrderedReady policy it does one
-// thing at a time. It reports whether every wanted pod is there and ready.
+// scaleSet creates missing pods and deletes terminal and surplus ones. With the OrderedReady policy it takes one step at a
+// time. It reports whether every desired pod exists and is ready.
 func (c *Cluster) scaleSet(
 	ctx context.Context, set *appsv1.StatefulSet, revision string, pods map[int]*corev1.Pod,
 ) (bool, error) {
 	inOrder := set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
-	settled := true
+	complete := true
 	for ordinal := range int(*set.Spec.Replicas) {
 		pod, exists := pods[ordinal]
 		switch {
@@ -66,15 +66,15 @@ func (c *Cluster) scaleSet(
 		case isReady(pod):
 			continue
 		}
-		settled = false
+		complete = false
 		if inOrder {
 			return false, nil
 		}
 	}
-	return settled, c.removeSurplus(ctx, set, pods, inOrder)
+	return complete, c.removeSurplus(ctx, set, pods, inOrder)
 }
 
-// removeSurplus deletes the pods beyond the wanted number, the highest ordinal first.
+// removeSurplus deletes the pods beyond the desired number, the highest ordinal first.
 func (c *Cluster) removeSurplus(
 	ctx context.Context, set *appsv1.StatefulSet, pods map[int]*corev1.Pod, inOrder bool,
 ) error {
@@ -99,7 +99,7 @@ func (c *Cluster) removeSurplus(
 	return nil
 }
 
-// rollSet deletes the highest pod of an older revision. The caller has seen that every pod is ready.
+// rollSet deletes the highest pod of an older revision. It requires that every pod is ready.
 func (c *Cluster) rollSet(ctx context.Context, set *appsv1.StatefulSet, revision string, pods map[int]*corev1.Pod) error {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return nil

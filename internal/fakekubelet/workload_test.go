@@ -17,11 +17,11 @@ import (
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
-// patchImage gives the pods of a workload's template another image.
+// patchImage changes the image in a workload's pod template.
 const patchImage = `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`
 
 func TestStatefulSetPodsRunUnderTheirOwner(t *testing.T) {
-	s := play(t, fakekubelet.Options{PodIP: func(pod string) string {
+	s := newFixture(t, fakekubelet.Options{PodIP: func(pod string) string {
 		if pod == "orders-1" {
 			return "192.0.2.77"
 		}
@@ -47,7 +47,7 @@ func TestStatefulSetPodsRunUnderTheirOwner(t *testing.T) {
 }
 
 func TestStatefulSetWaitsForAnUnreadyPod(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+	s := newFixture(t, fakekubelet.Options{})
 	s.cluster.SetReady("orders-0", false)
 	s.createSet(2, appsv1.OrderedReadyPodManagement, template("512Mi", "760Mi"))
 	s.Eventually(func() corev1.PodPhase { return s.pod("orders-0").Status.Phase }).Should(gomega.Equal(corev1.PodRunning))
@@ -61,7 +61,7 @@ func TestStatefulSetWaitsForAnUnreadyPod(t *testing.T) {
 }
 
 func TestStatefulSetReplacesScalesAndRolls(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+	s := newFixture(t, fakekubelet.Options{})
 	s.createSet(3, appsv1.ParallelPodManagement, template("512Mi", "760Mi"))
 	s.Eventually(s.readyPods).Should(gomega.HaveLen(3))
 
@@ -81,7 +81,7 @@ func TestStatefulSetReplacesScalesAndRolls(t *testing.T) {
 }
 
 // patchSet changes the StatefulSet orders.
-func (s *stage) patchSet(patch string) {
+func (s *fixture) patchSet(patch string) {
 	s.t.Helper()
 	_, err := client.AppsV1().StatefulSets(s.namespace).Patch(
 		s.t.Context(), "orders", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -94,7 +94,7 @@ func TestDeploymentRollsThroughReplicaSets(t *testing.T) {
 		"all at one time": appsv1.RecreateDeploymentStrategyType,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, fakekubelet.Options{})
+			s := newFixture(t, fakekubelet.Options{})
 			deployments := client.AppsV1().Deployments(s.namespace)
 			pods := template("512Mi", "760Mi")
 			_, err := deployments.Create(t.Context(), &appsv1.Deployment{
@@ -131,7 +131,7 @@ func TestDeploymentRollsThroughReplicaSets(t *testing.T) {
 }
 
 func TestARefusedCreateIsReported(t *testing.T) {
-	s := play(t, fakekubelet.Options{})
+	s := newFixture(t, fakekubelet.Options{})
 	_, err := client.CoreV1().LimitRanges(s.namespace).Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "small"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{

@@ -4,23 +4,19 @@
 package topology_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"streamweir.dev/streamweir/internal/golden"
 	"streamweir.dev/streamweir/memplan"
 	"streamweir.dev/streamweir/memplan/topology"
 )
-
-var update = flag.Bool("update", false, "write the golden pieces instead of comparing with them")
 
 // files are the descriptions from the field, and the partitions of some of their topics.
 var files = map[string]map[string]int{
@@ -43,19 +39,7 @@ func TestPiecesOfDescriptionsFromTheField(t *testing.T) {
 	for name, partitions := range files {
 		t.Run(name, func(t *testing.T) {
 			got := report(pieces(t, description(t, name), topology.Known{ApplicationID: "app", Partitions: partitions}))
-			file := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("pieces (-want +got; run with -update after checking):\n%s", d)
-			}
+			golden.Compare(t, name+".golden", got)
 		})
 	}
 }

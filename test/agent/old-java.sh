@@ -12,6 +12,7 @@ packages="$java libc6 libgcc-s1 libstdc++6 zlib1g"
 root=${STREAMWEIR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/streamweir}/$java
 
 if [ -f "$root/complete" ]; then echo "$root"; exit 0; fi
+# shellcheck disable=SC2016 # expanded by apt-get
 uri=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -1)
 [ -n "$uri" ] || { echo "no archive of Debian is configured; Java $1 is installed from it" >&2; exit 69; }
 

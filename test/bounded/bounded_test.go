@@ -1,9 +1,9 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounded proves the agent's part of the main job end to end: real Kafka Streams instances carry the real agent; the operator,
-// which knows no Kafka cluster, is given a target and nothing else; it learns from the agents who runs what, and sees that their stores
-// are bounded.
+// Package bounded tests the agent's part end to end: real Kafka Streams instances run with the real agent. The operator has no Kafka
+// cluster and its StreamApp only a target; it derives the task assignment from the agents' reports and detects that their stores are
+// bounded.
 package bounded
 
 import (
@@ -30,19 +30,19 @@ import (
 )
 
 const (
-	// patience is how long anything may take: three JVMs start, and the machine has other things to do.
+	// patience is the timeout of every wait: three JVMs start on a shared machine.
 	patience = 3 * time.Minute
 	polling  = 100 * time.Millisecond
 
 	templateLimit = "1Gi"
 )
 
-func TestClassic(t *testing.T) { followTheAgents(t, kafkatest.Classic) }
+func TestClassic(t *testing.T) { replanAfterFailure(t, kafkatest.Classic) }
 
-func TestStreams(t *testing.T) { followTheAgents(t, kafkatest.Streams) }
+func TestStreams(t *testing.T) { replanAfterFailure(t, kafkatest.Streams) }
 
-// start runs three instances with the agent under an operator that was given their StatefulSet, and waits until all is well.
-func start(tb testing.TB, protocol string) *world {
+// start runs three instances with the agent under an operator, and waits until the StreamApp is ready.
+func start(tb testing.TB, protocol string) *fixture {
 	tb.Helper()
 	g := gomega.NewWithT(tb)
 	broker := kafkatest.StartBroker(tb)
@@ -50,60 +50,60 @@ func start(tb testing.TB, protocol string) *world {
 		ID: "shop-" + protocol, Protocol: protocol, OrderPartitions: 6, ClickPartitions: 4,
 	})
 	app.Produce(tb, 500)
-	w := newWorld(tb, fmt.Sprintf("%s-%d", protocol, time.Now().UnixNano()), app)
-	w.createWorkload(3)
-	w.createStreamApp()
-	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	f := newFixture(tb, fmt.Sprintf("%s-%d", protocol, time.Now().UnixNano()), app)
+	f.CreateStatefulSet(3, templateLimit)
+	f.CreateStreamApp(v1alpha1.StreamAppSpec{})
+	g.Eventually(func() error { return f.Get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
 	var plan corev1.ConfigMap
-	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
-	g.Expect(plan.Data["plan.v1.properties"]).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the first plan knows the limit, and nothing else")
-	w.startPods()
-	g.Eventually(w.status, patience, polling).Should(gomega.And(
+	g.Expect(f.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(plan.Data["plan.v1.properties"]).To(gomega.ContainSubstring("rocksdb.cache.bytes="), "the first plan is derived from the limit")
+	f.StartNodes(3, f.startInstance)
+	g.Eventually(f.status, patience, polling).Should(gomega.And(
 		gomega.HaveField("BoundedPods", gomega.HaveValue(gomega.BeEquivalentTo(3))),
 		gomega.HaveField("Tasks", gomega.HaveValue(gomega.BeEquivalentTo(app.Tasks())))))
-	app.WaitStable(tb, w.processes("shop-0", "shop-1", "shop-2")...)
-	g.Eventually(w.status, patience, polling).Should(gomega.HaveField("Conditions", gomega.ContainElement(gomega.And(
+	app.WaitStable(tb, f.processes("shop-0", "shop-1", "shop-2")...)
+	g.Eventually(f.status, patience, polling).Should(gomega.HaveField("Conditions", gomega.ContainElement(gomega.And(
 		gomega.HaveField("Type", v1alpha1.ConditionReady), gomega.HaveField("Status", metav1.ConditionTrue)))))
-	return w
+	return f
 }
 
-func (w *world) status() v1alpha1.StreamAppStatus {
+func (f *fixture) status() v1alpha1.StreamAppStatus {
 	app := &v1alpha1.StreamApp{}
-	if err := w.get(app, "shop"); err != nil {
+	if err := f.Get(app, "shop"); err != nil {
 		return v1alpha1.StreamAppStatus{}
 	}
 	return app.Status
 }
 
-// followTheAgents loses an instance with its node, and sees that the plan becomes one for the other two.
-func followTheAgents(t *testing.T, protocol string) {
+// replanAfterFailure fails an instance and its node, and checks that the new plan is for the other two.
+func replanAfterFailure(t *testing.T, protocol string) {
 	g := gomega.NewWithT(t)
-	w := start(t, protocol)
-	before := w.status()
-	t.Logf("%s, limit %s, need %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.RequiredLimit,
+	f := start(t, protocol)
+	before := f.status()
+	t.Logf("%s, limit %s, required limit %s, plan %s; warnings %q", message(&before, v1alpha1.ConditionAssignmentKnown), before.Limit, before.RequiredLimit,
 		before.PlanRevision, before.Warnings)
 	g.Expect(reason(&before, v1alpha1.ConditionAssignmentKnown)).To(gomega.Equal(v1alpha1.ReasonFromReports))
 	g.Expect(before.Images).To(gomega.ConsistOf(gomega.And(
 		gomega.HaveField("Image", "example.org/shop:1"), gomega.HaveField("State", v1alpha1.ImageProven))))
-	g.Expect(before.RequiredLimit.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "bounded, it fits into the template's limit")
+	g.Expect(before.RequiredLimit.Cmp(*before.Limit)).To(gomega.BeNumerically("<=", 0), "with bounded stores the required limit is within the template's limit")
 	var plan corev1.ConfigMap
-	g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+	g.Expect(f.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 	g.Expect(plan.Data["plan.v1.properties"]).NotTo(gomega.Or(gomega.ContainSubstring("statestore.cache.max.bytes"),
-		gomega.ContainSubstring("buffer.memory")), "what the application sets itself stays its own")
+		gomega.ContainSubstring("buffer.memory")), "the plan does not override the application's own configs")
 
-	w.instance("shop-2").Kill(t)
-	w.loseNodeOf("shop-2")
-	w.app.WaitStable(t, w.processes("shop-0", "shop-1")...)
+	f.instance("shop-2").Kill(t)
+	f.LoseNodeOf("shop-2")
+	f.app.WaitStable(t, f.processes("shop-0", "shop-1")...)
 	g.Eventually(func(g gomega.Gomega) {
-		status := w.status()
+		status := f.status()
 		g.Expect(status.Pods).To(gomega.HaveValue(gomega.BeEquivalentTo(2)))
-		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(w.app.Tasks())), "the application has as many tasks as before")
-		g.Expect(status.RequiredLimit.Cmp(*before.RequiredLimit)).To(gomega.BeNumerically(">", 0), "one pod must now hold what two have held")
-		g.Expect(reason(&status, v1alpha1.ConditionApplied)).To(gomega.Equal(v1alpha1.ReasonApplied), "both have reported that they see the plan")
+		g.Expect(status.Tasks).To(gomega.HaveValue(gomega.BeEquivalentTo(f.app.Tasks())), "the number of tasks stays the same")
+		g.Expect(status.RequiredLimit.Cmp(*before.RequiredLimit)).To(gomega.BeNumerically(">", 0), "one pod must now be able to run the tasks of two")
+		g.Expect(reason(&status, v1alpha1.ConditionApplied)).To(gomega.Equal(v1alpha1.ReasonApplied), "both pods have reported the new plan")
 		g.Expect(status.PlanRevision).NotTo(gomega.Equal(before.PlanRevision))
 	}, patience, polling).Should(gomega.Succeed())
-	after := w.status()
-	t.Logf("limit %s, need %s -> %s, plan %s -> %s", after.Limit, before.RequiredLimit, after.RequiredLimit, before.PlanRevision, after.PlanRevision)
+	after := f.status()
+	t.Logf("limit %s, required limit %s -> %s, plan %s -> %s", after.Limit, before.RequiredLimit, after.RequiredLimit, before.PlanRevision, after.PlanRevision)
 }
 
 func condition(status *v1alpha1.StreamAppStatus, kind string) metav1.Condition {
@@ -121,32 +121,32 @@ func message(status *v1alpha1.StreamAppStatus, kind string) string {
 	return condition(status, kind).Message
 }
 
-// BenchmarkFromRebalanceToPlan measures the time from the moment that an agent tells of a rebalance, as another client of it is told, to
-// the moment that the new plan stands in the status, as a watch is told. Two of the pods work; an instance without a pod joins them, and
-// leaves them with more than a plan for three pods and no loss has room for: two rebalances a round, each of which changes the plan.
+// BenchmarkFromRebalanceToPlan measures the time from an agent's report of a rebalance, as received by another client of the agent, to the
+// new plan in the status, as received by a watch. Two of the pods run; an instance without a pod joins and leaves them. The plan tolerates
+// no pod failures, so both rebalances of a round change it.
 func BenchmarkFromRebalanceToPlan(b *testing.B) {
-	w := start(b, kafkatest.Streams)
-	app := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shop"}}
-	if err := w.admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"podFailuresToTolerate":0}}}`))); err != nil {
+	f := start(b, kafkatest.Streams)
+	app := &v1alpha1.StreamApp{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "shop"}}
+	if err := f.Admin.Patch(b.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"memory":{"podFailuresToTolerate":0}}}`))); err != nil {
 		b.Fatal(err)
 	}
-	tells := make(chan time.Time)
+	reports := make(chan time.Time)
 	for _, pod := range []string{"shop-0", "shop-1"} {
-		go w.listen(b.Context(), pod, tells)
+		go f.listen(b.Context(), pod, reports)
 	}
-	changes, err := w.admin.Watch(b.Context(), &v1alpha1.StreamAppList{}, client.InNamespace(w.namespace))
+	changes, err := f.Admin.Watch(b.Context(), &v1alpha1.StreamAppList{}, client.InNamespace(f.Namespace))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer changes.Stop()
-	r := &rebalances{world: w, tells: tells, changes: changes.ResultChan()}
+	r := &rebalances{fixture: f, reports: reports, changes: changes.ResultChan()}
 	r.settle()
-	r.timeOf(func() { w.instance("shop-2").Stop(b) })
+	r.timeOf(func() { f.instance("shop-2").Stop(b) })
 	var total time.Duration
 	rounds := 0
 	for b.Loop() {
 		var guest *kafkatest.Process
-		total += r.timeOf(func() { guest = w.app.StartInstance(b, kafkatest.Instance{Name: fmt.Sprintf("guest-%d", rounds)}) })
+		total += r.timeOf(func() { guest = f.app.StartInstance(b, kafkatest.Instance{Name: fmt.Sprintf("guest-%d", rounds)}) })
 		total += r.timeOf(func() { guest.Stop(b) })
 		rounds++
 	}
@@ -154,18 +154,18 @@ func BenchmarkFromRebalanceToPlan(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// rebalances measures them.
+// rebalances measures the time of rebalances.
 type rebalances struct {
-	*world
-	tells   <-chan time.Time
+	*fixture
+	reports <-chan time.Time
 	changes <-chan watch.Event
 }
 
-// settle waits until nothing has happened for a while.
+// settle waits until there has been no report and no change for a while.
 func (r *rebalances) settle() {
 	for {
 		select {
-		case <-r.tells:
+		case <-r.reports:
 		case <-r.changes:
 		case <-time.After(quiet):
 			return
@@ -173,18 +173,18 @@ func (r *rebalances) settle() {
 	}
 }
 
-// quiet is how long nothing must happen for a rebalance to be over.
+// quiet is the time without reports and changes after which a rebalance is over.
 const quiet = 3 * time.Second
 
-// timeOf measures a rebalance: from the last that an agent tells before the need changes.
+// timeOf measures a rebalance: from the last report before the required limit changes.
 func (r *rebalances) timeOf(begin func()) time.Duration {
 	r.tb.Helper()
 	before := r.status().RequiredLimit
 	begin()
-	var told time.Time
+	var reported time.Time
 	for deadline := time.After(patience); ; {
 		select {
-		case told = <-r.tells:
+		case reported = <-r.reports:
 		case event := <-r.changes:
 			app, is := event.Object.(*v1alpha1.StreamApp)
 			if !is || app.Status.RequiredLimit == nil || app.Status.RequiredLimit.Cmp(*before) == 0 {
@@ -192,25 +192,25 @@ func (r *rebalances) timeOf(begin func()) time.Duration {
 			}
 			written := time.Now()
 			r.settle()
-			if told.IsZero() {
-				return 0 // the operator was told before this client
+			if reported.IsZero() {
+				return 0 // the operator received the report before this client
 			}
-			return written.Sub(told)
+			return written.Sub(reported)
 		case <-deadline:
 			status := r.status()
-			r.tb.Fatalf("the need is %s as before, after %s", status.RequiredLimit, patience)
+			r.tb.Fatalf("the required limit is still %s after %s", status.RequiredLimit, patience)
 		}
 	}
 }
 
-// listen tells when the agent in a pod tells of other tasks.
-func (w *world) listen(ctx context.Context, pod string, tells chan<- time.Time) {
-	last := w.ask(ctx, pod, 0)
+// listen sends the time of each report with another number of tasks from the agent in a pod.
+func (f *fixture) listen(ctx context.Context, pod string, reports chan<- time.Time) {
+	last := f.nextReport(ctx, pod, 0)
 	for last != nil {
-		next := w.ask(ctx, pod, last.Seq)
-		if next != nil && reported(next) != reported(last) {
+		next := f.nextReport(ctx, pod, last.Seq)
+		if next != nil && tasksIn(next) != tasksIn(last) {
 			select {
-			case tells <- time.Now():
+			case reports <- time.Now():
 			case <-ctx.Done():
 			}
 		}
@@ -218,8 +218,8 @@ func (w *world) listen(ctx context.Context, pod string, tells chan<- time.Time) 
 	}
 }
 
-// reported is the number of tasks in a report.
-func reported(reported *report.Report) int {
+// tasksIn returns the number of tasks in a report.
+func tasksIn(reported *report.Report) int {
 	tasks := 0
 	for i := range reported.Clients {
 		for _, thread := range reported.Clients[i].Threads {
@@ -229,9 +229,9 @@ func reported(reported *report.Report) int {
 	return tasks
 }
 
-// ask asks the agent in a pod for the next report after a sequence number; nil if there is none.
-func (w *world) ask(ctx context.Context, pod string, after int64) *report.Report {
-	address := net.JoinHostPort(w.instance(pod).Address.String(), strconv.Itoa(report.Port))
+// nextReport returns the next report of the agent in a pod after a sequence number, nil if there is none.
+func (f *fixture) nextReport(ctx context.Context, pod string, after int64) *report.Report {
+	address := net.JoinHostPort(f.instance(pod).Address.String(), strconv.Itoa(report.Port))
 	for ctx.Err() == nil {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?after=%d&wait=25s", address, report.Path, after), nil)
 		if err != nil {
@@ -239,7 +239,7 @@ func (w *world) ask(ctx context.Context, pod string, after int64) *report.Report
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return nil // the test is over, or the pod is
+			return nil // the test or the pod has ended
 		}
 		reported := &report.Report{}
 		err = json.NewDecoder(response.Body).Decode(reported)

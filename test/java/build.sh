@@ -13,11 +13,11 @@
 #   lib/<version>/       Kafka Streams in that version and its dependencies
 #   relocated.jar        the application with Kafka under another package
 #   spring.jar, quarkus/ the application in a fat jar of Spring Boot, and in a fast-jar of Quarkus
-#   agents/              two well-known agents: OpenTelemetry's and Prometheus'
-#   jlink/<name>/        run-time images that lack a module
+#   agents/              two common agents: those of OpenTelemetry and Prometheus
+#   jlink/<name>/        run-time images without some modules
 #
-# The folder is in the cache outside the checkout and is named by a hash of the sources: a fresh clone on the same machine
-# uses it again. Progress goes to standard error. Exit code 69: a tool is missing.
+# The folder is in the cache, outside the checkout. Its name is a hash of the sources, so that a fresh clone on the same
+# machine uses it again. Progress goes to standard error. Exit code 69: a tool is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -47,7 +47,7 @@ agent() {
     maven org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy "-Dartifact=$artifact" "-DoutputDirectory=$staging/agents" \
       -Dmdep.stripVersion=true
   done
-  # The modules of the JDK that Kafka Streams needs; the third image lacks most of them.
+  # The modules of the JDK that Kafka Streams requires; the third image has only one of them.
   local kafka=java.logging,java.management,java.naming,java.security.jgss,java.security.sasl,java.sql,java.xml,jdk.unsupported
   image without-instrument "$kafka"
   image without-httpserver "$kafka,java.instrument"
@@ -80,14 +80,17 @@ done
 mkdir -p "${built%/*}"
 exec 9>"${built%/*}/.lock"
 flock 9
-[ -f "$built/complete" ] && use # built by another process meanwhile
+[ -f "$built/complete" ] && use # built by another process
 
 staging=$(mktemp -d "${built%/*}/.build-XXXXXX")
 trap 'rm -rf "$staging"' EXIT
 mkdir "$staging/sources"
 # shellcheck disable=SC2086 # a list of words
 (cd "$sources" && cp -R $inputs "$staging/sources")
-"$target"
+case $target in
+programs) programs ;;
+agent) agent ;;
+esac
 rm -rf "$staging/sources" "$built"
 chmod 755 "$staging"
 touch "$staging/complete"

@@ -21,9 +21,9 @@ import (
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
-var update = flag.Bool("update", false, "write the broker's answers to assignment/testdata/captured")
+var update = flag.Bool("update", false, "write the broker's responses to assignment/testdata/captured")
 
-// capture is one file of assignment/testdata/captured: an answer of a real broker, and what it has to be read as.
+// capture is one file of assignment/testdata/captured: a response of a real broker and its expected interpretation.
 type capture struct {
 	// Kafka is the version of the broker and of the instances.
 	Kafka string `json:"kafka"`
@@ -33,14 +33,14 @@ type capture struct {
 	ApplicationID string `json:"applicationId"`
 	// State is the group's state.
 	State string `json:"state"`
-	// Version is that of the request and the answer.
+	// Version is that of the request and the response.
 	Version int16 `json:"version"`
-	// DescribeGroupsResponse and StreamsGroupDescribeResponse are an answer's body as the broker sent it, after the
-	// response header; one of the two.
+	// DescribeGroupsResponse and StreamsGroupDescribeResponse are the raw body of a response, after the response header; one
+	// of the two is set.
 	DescribeGroupsResponse       []byte `json:"describeGroupsResponse,omitempty"`
 	StreamsGroupDescribeResponse []byte `json:"streamsGroupDescribeResponse,omitempty"`
-	// Want has the processes by the host that the broker sees: what they said of themselves, or for a streams group on
-	// its way what the answer says. A classic group that was not stable has none.
+	// Want has the processes by host: as reported by themselves, or for a streams group between two assignments as in the
+	// response. It is empty for a classic group that was not stable.
 	Want map[string]process `json:"want"`
 }
 
@@ -76,8 +76,8 @@ func captureStreams(
 	})
 }
 
-// captureUnstable asks again and again until the group is between two stable assignments, with the members of a
-// streams group on their way from one assignment to another.
+// captureUnstable polls until the group is between two stable assignments; the members of a streams group are then moving
+// from one assignment to another.
 func captureUnstable(t *testing.T, name string, app *kafkatest.RunningApplication) {
 	t.Helper()
 	if !*update {
@@ -87,7 +87,7 @@ func captureUnstable(t *testing.T, name string, app *kafkatest.RunningApplicatio
 	defer cancel()
 	for {
 		c := capture{ApplicationID: app.ID, Protocol: app.Protocol, Want: map[string]process{}}
-		unstable, err := c.ask(ctx, app)
+		unstable, err := c.read(ctx, app)
 		if err != nil {
 			t.Fatalf("capture %s: %v", name, err)
 		}
@@ -98,21 +98,23 @@ func captureUnstable(t *testing.T, name string, app *kafkatest.RunningApplicatio
 	}
 }
 
-// ask fills in the answer and says whether it is that of a group on its way.
-func (c *capture) ask(ctx context.Context, app *kafkatest.RunningApplication) (bool, error) {
+// read fills in the response and reports whether the group is between two assignments.
+func (c *capture) read(ctx context.Context, app *kafkatest.RunningApplication) (bool, error) {
 	if app.Protocol == kafkatest.Classic {
 		response, body, err := app.DescribeGroups(ctx)
 		if err != nil {
 			return false, err
 		}
-		c.State, c.Version, c.DescribeGroupsResponse = response.Groups[0].State, response.Version, body
+		c.State, c.Version = response.Groups[0].State, response.Version
+		c.DescribeGroupsResponse = body
 		return c.State != "Stable", nil
 	}
 	response, body, err := app.DescribeStreamsGroup(ctx, 1, false)
 	if err != nil {
 		return false, err
 	}
-	c.State, c.Version, c.StreamsGroupDescribeResponse = response.Groups[0].State, response.Version, body
+	c.State, c.Version = response.Groups[0].State, response.Version
+	c.StreamsGroupDescribeResponse = body
 	for _, member := range response.Groups[0].Members {
 		c.add(member)
 	}

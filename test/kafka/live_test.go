@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kafka checks what the package assignment says of an application against what the application's instances
-// themselves say, with a real broker and real instances of Kafka Streams.
+// Package kafka compares the results of the package assignment with the reports of the instances themselves, for a real broker
+// and real instances of Kafka Streams.
 package kafka
 
 import (
@@ -67,7 +67,7 @@ func TestClassicGroup(t *testing.T) {
 			t.Errorf("%d warm-ups, want %d: %+v", got, warmUps, group.Processes)
 		}
 		if group.NextRebalance.IsZero() {
-			t.Error("no follow-up rebalance is known, want the probing rebalance that ends the warm-up")
+			t.Error("no follow-up rebalance, want the probing rebalance that ends the warm-up")
 		}
 		captureClassic(t, "classic-warmup", app, processes)
 	})
@@ -130,24 +130,24 @@ func startInstances(t *testing.T, app *kafkatest.RunningApplication, instances .
 	return processes
 }
 
-// process is one process as both sides see it.
+// process is one process in a form that both sides can provide.
 type process struct {
 	ClientID string   `json:"clientId"`
 	Threads  int      `json:"threads"`
 	Static   bool     `json:"static"`
 	Active   []string `json:"active"`
-	// Copies are standbys and warm-ups together: an instance itself does not tell them apart.
+	// Copies are standbys and warm-ups together: an instance does not distinguish them.
 	Copies []string `json:"copies"`
-	// TargetActive is what a streams group on its way wants to have active here; only captures have it.
+	// TargetActive is the target assignment of a streams group between two assignments; only captures have it.
 	TargetActive []string `json:"targetActive,omitempty"`
 }
 
-// check describes the application's group through assignment until it is what the processes report; these need a
-// moment to start tasks that the broker has given them.
+// check describes the application's group through assignment until it equals the reports of the processes, which need a moment
+// to start assigned tasks.
 func check(t *testing.T, app *kafkatest.RunningApplication, processes []*kafkatest.Process) assignment.Group {
 	t.Helper()
 	var group assignment.Group
-	kafkatest.Eventually(t, "assignment says of "+app.ID+" what its instances say", func(ctx context.Context) error {
+	kafkatest.Eventually(t, "assignment and the instances of "+app.ID+" agree", func(ctx context.Context) error {
 		var err error
 		if group, err = describe(ctx, app); err != nil {
 			return err
@@ -172,7 +172,7 @@ func check(t *testing.T, app *kafkatest.RunningApplication, processes []*kafkate
 	return group
 }
 
-// reported is what the processes say of themselves, by host.
+// reported is the state in the reports of the processes, by host.
 func reported(processes []*kafkatest.Process) map[string]process {
 	all := map[string]process{}
 	for _, p := range processes {
@@ -185,7 +185,7 @@ func reported(processes []*kafkatest.Process) map[string]process {
 	return all
 }
 
-// observed is what assignment says of the processes, by host.
+// observed is the state of the processes in a group of assignment, by host.
 func observed(group assignment.Group) map[string]process {
 	all := map[string]process{}
 	for _, p := range group.Processes {
@@ -197,7 +197,7 @@ func observed(group assignment.Group) map[string]process {
 	return all
 }
 
-// names gives the tasks' ids as Kafka Streams writes them, sorted as text, never nil.
+// names returns the task ids in the notation of Kafka Streams, sorted as text, never nil.
 func names(lists ...[]assignment.Task) []string {
 	all := []string{}
 	for _, tasks := range lists {
@@ -219,7 +219,7 @@ func describe(ctx context.Context, app *kafkatest.RunningApplication) (assignmen
 	return result.Group, result.Err
 }
 
-// wantSubtopologies is the topology of App.java. Kafka Streams adds a day to the retention of windows in changelogs;
+// wantSubtopologies is the topology of ShopTopology.java. Kafka Streams adds a day to the retention of windows in changelogs;
 // 10 minutes are both sides of the join's window, 1 minute is the window of the clicks.
 func wantSubtopologies(app *kafkatest.RunningApplication) []assignment.Subtopology {
 	changelog := func(store string, partitions int32, kind assignment.StoreKind, retention time.Duration) assignment.Changelog {

@@ -18,7 +18,7 @@ const (
 	appContainer = "app"
 	appImage     = "example.com/app:1"
 	planName     = "streamweir-plan-orders"
-	generation   = "g1"
+	revision     = "g1"
 	options      = "@/etc/streamweir/plan/jvm.options"
 	agentName    = "streamweir-agent-orders-0123456789"
 	agentOption  = "-javaagent:/etc/streamweir/agent/streamweir-agent.jar"
@@ -141,13 +141,13 @@ func memory(request, limit string) func(*corev1.Container) {
 	}
 }
 
-// cpu sets request and limit of CPU to the same.
+// cpu sets request and limit of CPU to the same value.
 func cpu(c *corev1.Container) {
 	c.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 	c.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
 }
 
-// guaranteed sets memory and CPU, request and limit the same.
+// guaranteed sets request and limit of memory and CPU, with request equal to limit.
 func guaranteed(amount string) func(*corev1.Container) {
 	return func(c *corev1.Container) {
 		memory(amount, amount)(c)
@@ -155,7 +155,7 @@ func guaranteed(amount string) func(*corev1.Container) {
 	}
 }
 
-// anInjection builds the PodInjection of the StreamApp orders: a StatefulSet, and no memory.
+// anInjection builds the PodInjection of the StreamApp orders, with a StatefulSet as the owner and without memory.
 func anInjection(change ...func(*v1alpha1.PodInjectionSpec)) v1alpha1.PodInjection {
 	injection := v1alpha1.PodInjection{
 		ObjectMeta: metav1.ObjectMeta{Name: "orders"},
@@ -165,7 +165,7 @@ func anInjection(change ...func(*v1alpha1.PodInjectionSpec)) v1alpha1.PodInjecti
 			OptionsVariable: v1alpha1.JDKJavaOptions,
 			Options:         v1alpha1.LauncherOptions,
 			PlanConfigMap:   planName,
-			PlanRevision:    generation,
+			PlanRevision:    revision,
 		},
 	}
 	for _, change := range change {
@@ -192,7 +192,7 @@ func everyJVM(spec *v1alpha1.PodInjectionSpec) {
 	spec.OptionsVariable, spec.Options = v1alpha1.JavaToolOptions, v1alpha1.VMOptions
 }
 
-// injectMemory injects a limit into pods with the limit forLimit, and a request where it is not "".
+// injectMemory injects a limit into pods with the limit forLimit, and a request unless it is "".
 func injectMemory(forLimit, limit, request string) func(*v1alpha1.PodInjectionSpec) {
 	return func(spec *v1alpha1.PodInjectionSpec) {
 		spec.Memory = v1alpha1.InjectedMemory{

@@ -17,14 +17,14 @@ import (
 
 // Parts of the messages of the policy about pods.
 const (
-	byNothingElse = "Streamweir may do nothing to a pod but"
-	byOnlyNotes   = "Streamweir may change nothing of a pod but annotations"
-	byOwnNotes    = "Streamweir may change no annotation of a pod but its own"
-	byMark        = "Streamweir may resize no pod but"
-	byMemory      = "Streamweir may resize nothing but"
+	byAllowedActions  = "Streamweir may only annotate pods and resize their memory"
+	byOnlyAnnotations = "Streamweir may only change annotations of pods"
+	byOwnAnnotations  = "Streamweir may only change its own annotations of pods"
+	byInjected        = "Streamweir may only resize pods that were injected"
+	byMemory          = "Streamweir may only resize the memory of containers"
 )
 
-// storedPod creates a pod of a StatefulSet for real. Without a node, so nothing about nodes is checked at a resize.
+// storedPod creates a pod of a StatefulSet in the API server. It has no node, so a resize is not checked against a node.
 func storedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	pod := changePod(aPod(annotated("example.com/theirs", "1"), app(cpu)), change...)
@@ -37,7 +37,7 @@ func storedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func injectedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
-	return storedPod(t, append(change, annotated(v1alpha1.PlanAnnotation, generation), annotated(v1alpha1.InjectAnnotation, "true"))...)
+	return storedPod(t, append(change, annotated(v1alpha1.PlanAnnotation, revision), annotated(v1alpha1.InjectAnnotation, "true"))...)
 }
 
 func TestOperatorPatchesOwnAnnotationsOnly(t *testing.T) {
@@ -47,35 +47,35 @@ func TestOperatorPatchesOwnAnnotationsOnly(t *testing.T) {
 		return operator.Patch(t.Context(), object, client.RawPatch("application/strategic-merge-patch+json", []byte(patch)), client.DryRunAll)
 	}
 	for name, allowed := range map[string]string{
-		"sets its annotation":               `{"metadata":{"annotations":{"streamweir.dev/published":"g2"}}}`,
-		"removes an annotation not there":   `{"metadata":{"annotations":{"streamweir.dev/published":null}}}`,
-		"writes what is there all the same": `{"metadata":{"annotations":{"streamweir.dev/plan":"g1","example.com/theirs":"1"}}}`,
+		"sets its annotation":          `{"metadata":{"annotations":{"streamweir.dev/published":"g2"}}}`,
+		"removes a missing annotation": `{"metadata":{"annotations":{"streamweir.dev/published":null}}}`,
+		"writes unchanged annotations": `{"metadata":{"annotations":{"streamweir.dev/plan":"g1","example.com/theirs":"1"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) { wantAllowed(t, patch(pod.DeepCopy(), allowed)) })
 	}
 	for name, tc := range map[string]struct{ patch, by string }{
-		"adds a foreign annotation":        {`{"metadata":{"annotations":{"example.com/more":"1"}}}`, byOwnNotes},
-		"changes a foreign annotation":     {`{"metadata":{"annotations":{"example.com/theirs":"2"}}}`, byOwnNotes},
-		"removes a foreign annotation":     {`{"metadata":{"annotations":{"example.com/theirs":null}}}`, byOwnNotes},
-		"removes all annotations":          {`{"metadata":{"annotations":null}}`, byOwnNotes},
-		"changes the mark of an injection": {`{"metadata":{"annotations":{"streamweir.dev/plan":"g2"}}}`, byOwnNotes},
-		"removes the mark of an injection": {`{"metadata":{"annotations":{"streamweir.dev/plan":null}}}`, byOwnNotes},
-		"removes what users decide":        {`{"metadata":{"annotations":{"streamweir.dev/inject":null}}}`, byOwnNotes},
-		"adds a label":                     {`{"metadata":{"labels":{"streamweir.dev/a":"1"}}}`, byOnlyNotes},
-		"removes a label":                  {`{"metadata":{"labels":{"app":null}}}`, byOnlyNotes},
-		"removes owners":                   {`{"metadata":{"ownerReferences":null}}`, byOnlyNotes},
-		"adds a finalizer":                 {`{"metadata":{"finalizers":["streamweir.dev/wait"]}}`, byOnlyNotes},
-		"changes the image":                {`{"spec":{"containers":[{"name":"app","image":"example.com/other:1"}]}}`, byOnlyNotes},
+		"adds a foreign annotation":     {`{"metadata":{"annotations":{"example.com/more":"1"}}}`, byOwnAnnotations},
+		"changes a foreign annotation":  {`{"metadata":{"annotations":{"example.com/theirs":"2"}}}`, byOwnAnnotations},
+		"removes a foreign annotation":  {`{"metadata":{"annotations":{"example.com/theirs":null}}}`, byOwnAnnotations},
+		"removes all annotations":       {`{"metadata":{"annotations":null}}`, byOwnAnnotations},
+		"changes the plan annotation":   {`{"metadata":{"annotations":{"streamweir.dev/plan":"g2"}}}`, byOwnAnnotations},
+		"removes the plan annotation":   {`{"metadata":{"annotations":{"streamweir.dev/plan":null}}}`, byOwnAnnotations},
+		"removes the user's annotation": {`{"metadata":{"annotations":{"streamweir.dev/inject":null}}}`, byOwnAnnotations},
+		"adds a label":                  {`{"metadata":{"labels":{"streamweir.dev/a":"1"}}}`, byOnlyAnnotations},
+		"removes a label":               {`{"metadata":{"labels":{"app":null}}}`, byOnlyAnnotations},
+		"removes owners":                {`{"metadata":{"ownerReferences":null}}`, byOnlyAnnotations},
+		"adds a finalizer":              {`{"metadata":{"finalizers":["streamweir.dev/wait"]}}`, byOnlyAnnotations},
+		"changes the image":             {`{"spec":{"containers":[{"name":"app","image":"example.com/other:1"}]}}`, byOnlyAnnotations},
 		"changes its annotation and the deadline": {
-			`{"metadata":{"annotations":{"streamweir.dev/published":"g2"}},"spec":{"activeDeadlineSeconds":1}}`, byOnlyNotes,
+			`{"metadata":{"annotations":{"streamweir.dev/published":"g2"}},"spec":{"activeDeadlineSeconds":1}}`, byOnlyAnnotations,
 		},
 	} {
 		t.Run(name, func(t *testing.T) { wantDenied(t, tc.by, func() error { return patch(pod.DeepCopy(), tc.patch) }) })
 	}
 
-	t.Run("marks a pod that was not injected", func(t *testing.T) {
+	t.Run("adds the plan annotation to a pod that was not injected", func(t *testing.T) {
 		plain := storedPod(t)
-		wantDenied(t, byOwnNotes, func() error {
+		wantDenied(t, byOwnAnnotations, func() error {
 			return patch(plain.DeepCopy(), `{"metadata":{"annotations":{"streamweir.dev/plan":"g1"}}}`)
 		})
 	})
@@ -104,12 +104,12 @@ func TestOperatorResizesMemoryOfInjectedPodsOnly(t *testing.T) {
 		request func() error
 		by      string
 	}{
-		"a higher limit":              {request: resize(pod, raise)},
-		"a higher request":            {request: resize(pod, raise, request)},
-		"more CPU":                    {resize(pod, moreCPU), byMemory},
-		"more CPU beside memory":      {resize(pod, raise, moreCPU), byMemory},
-		"CPU where there was none":    {resize(plain, addCPU), byMemory},
-		"a pod that was not injected": {resize(storedPod(t), raise), byMark},
+		"a higher limit":                  {request: resize(pod, raise)},
+		"a higher request":                {request: resize(pod, raise, request)},
+		"more CPU":                        {resize(pod, moreCPU), byMemory},
+		"more CPU and memory":             {resize(pod, raise, moreCPU), byMemory},
+		"CPU for a container without CPU": {resize(plain, addCPU), byMemory},
+		"a pod that was not injected":     {resize(storedPod(t), raise), byInjected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.by == "" {
@@ -145,8 +145,8 @@ func TestOperatorResizesByPatch(t *testing.T) {
 	}
 }
 
-// The policy holds even where someone grants the operator more than its own role does.
-func TestOperatorDoesNothingElseToPodsWhateverItIsGranted(t *testing.T) {
+// The policy restricts the operator even if it has more permissions than its own role.
+func TestOperatorChangesNothingElseOfPodsWithMorePermissions(t *testing.T) {
 	pod := injectedPod(t)
 	grant(t, pod.Namespace, operatorUser, "cluster-admin")
 	operator := as(t, operatorUser)
@@ -182,6 +182,6 @@ func TestOperatorDoesNothingElseToPodsWhateverItIsGranted(t *testing.T) {
 		},
 		"exec": func() error { return connect(t, pod, "exec") },
 	} {
-		t.Run(name, func(t *testing.T) { wantDenied(t, byNothingElse, request) })
+		t.Run(name, func(t *testing.T) { wantDenied(t, byAllowedActions, request) })
 	}
 }

@@ -19,15 +19,15 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// Parts of the messages that tell who denied a request.
+// Parts of the messages of the policies.
 const (
 	byOwnObjects = "only Streamweir (" + operatorUser + ") may write"
-	byConfigMaps = "Streamweir may write no ConfigMap but"
+	byConfigMaps = "Streamweir may only write ConfigMaps named"
 	byRBAC       = "cannot"
 )
 
-// wantDenied checks that a request is forbidden, and by whom. The request must be a dry run: it is repeated until the API
-// server uses the policies that were applied a moment ago.
+// wantDenied checks that a request is forbidden, with a part of the message. The request must be a dry run: it is repeated
+// until the API server uses the policies that were just applied.
 func wantDenied(t *testing.T, by string, request func() error) {
 	t.Helper()
 	answer := func() string {
@@ -72,14 +72,14 @@ func createOwnObjects(t *testing.T, namespace string) (*corev1.ConfigMap, *v1alp
 	return plan, &injection
 }
 
-// grant gives a user the roles of a namespace that have a name or are aggregated into it. In envtest no controller
-// aggregates, so the parts are bound one by one.
+// grant binds a ClusterRole to a user in a namespace, with the ClusterRoles that are aggregated into it. In envtest no
+// controller aggregates, so each part is bound separately.
 func grant(t *testing.T, namespace, user, role string) {
 	t.Helper()
 	var parts rbacv1.ClusterRoleList
 	label := client.MatchingLabels{"rbac.authorization.k8s.io/aggregate-to-" + role: "true"}
 	if err := admin.List(t.Context(), &parts, label); err != nil {
-		t.Fatalf("listing what is aggregated into %s: %v", role, err)
+		t.Fatalf("listing the roles that are aggregated into %s: %v", role, err)
 	}
 	names := []string{role}
 	for _, part := range parts.Items {
@@ -120,16 +120,16 @@ func TestUsersWithTheEditRole(t *testing.T) {
 		wantAllowed(t, jane.Get(t.Context(), client.ObjectKeyFromObject(plan), &corev1.ConfigMap{}))
 		wantAllowed(t, jane.Get(t.Context(), client.ObjectKeyFromObject(injection), &v1alpha1.PodInjection{}))
 	})
-	t.Run("may not write what the operator writes", func(t *testing.T) {
+	t.Run("may not write the operator's objects", func(t *testing.T) {
 		checkCannotWrite(t, jane, plan, byOwnObjects)
 		checkCannotWrite(t, jane, injection, byRBAC)
 	})
-	t.Run("may not plant a plan under a generated name", func(t *testing.T) {
+	t.Run("may not create a plan with a generated name", func(t *testing.T) {
 		planted := planMap(namespace, "")
 		planted.GenerateName = v1alpha1.ConfigMapPrefix
 		wantDenied(t, byOwnObjects, func() error { return jane.Create(t.Context(), planted.DeepCopy(), client.DryRunAll) })
 	})
-	t.Run("may not plant an agent", func(t *testing.T) {
+	t.Run("may not create an agent", func(t *testing.T) {
 		planted := planMap(namespace, "streamweir-agent-0123456789abcdef")
 		planted.Data, planted.BinaryData, planted.Immutable = nil, map[string][]byte{"agent.jar": []byte("x")}, new(true)
 		wantDenied(t, byOwnObjects, func() error { return jane.Create(t.Context(), planted.DeepCopy(), client.DryRunAll) })
@@ -156,7 +156,7 @@ func TestServiceAccountOfTheSameNameElsewhereCannotWriteOwnObjects(t *testing.T)
 	checkCannotWrite(t, as(t, impostor), plan, byOwnObjects)
 }
 
-// checkCannotWrite tries every way to write an object that exists.
+// checkCannotWrite tries every way to write an existing object.
 func checkCannotWrite(t *testing.T, c client.Client, existing client.Object, by string) {
 	t.Helper()
 	copyOf := func() client.Object { return existing.DeepCopyObject().(client.Object) }
@@ -187,12 +187,12 @@ func TestGarbageCollection(t *testing.T) {
 	namespace := newNamespace(t)
 	plan, injection := createOwnObjects(t, namespace)
 	for name, user := range map[string]string{
-		"the garbage collector":                            "system:serviceaccount:kube-system:generic-garbage-collector",
-		"the controller that empties namespaces":           "system:serviceaccount:kube-system:namespace-controller",
-		"the controller manager where it runs as one user": "system:kube-controller-manager",
+		"the garbage collector":              "system:serviceaccount:kube-system:generic-garbage-collector",
+		"the namespace controller":           "system:serviceaccount:kube-system:namespace-controller",
+		"a controller manager with one user": "system:kube-controller-manager",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What the cluster's own roles grant differs; here only the policies are of interest.
+			// The cluster's own roles grant different permissions; this test is only about the policies.
 			grant(t, namespace, user, "cluster-admin")
 			collector := as(t, user)
 			orphaned := plan.DeepCopy()
@@ -247,7 +247,7 @@ func TestOperatorWritesNoOtherConfigMaps(t *testing.T) {
 		}
 		for how, request := range map[string]func() error{
 			"create": func() error { return operator.Create(t.Context(), planMap(namespace, "orders"), client.DryRunAll) },
-			"create with a name that only contains ours": func() error {
+			"create with our prefix in the middle of the name": func() error {
 				return operator.Create(t.Context(), planMap(namespace, "my-streamweir-plan"), client.DryRunAll)
 			},
 			"patch": func() error {

@@ -39,7 +39,7 @@ func TestInjectionByOwner(t *testing.T) {
 			injections: deployment,
 			pod:        aPod(ownedByDeployment("orders-api", "5d9c")),
 		},
-		"a pod of a StatefulSet named as the Deployment is not": {injections: deployment, pod: aPod()},
+		"a pod of a StatefulSet with the name of the Deployment is not": {injections: deployment, pod: aPod()},
 		"a pod of a ReplicaSet without a Deployment is not": {
 			injections: deployment,
 			pod:        aPod(ownedBy("ReplicaSet", "orders-5d9c")),
@@ -50,12 +50,12 @@ func TestInjectionByOwner(t *testing.T) {
 		"of two StreamApps a pod gets its own, the Deployment's": {
 			injections: []v1alpha1.PodInjection{payments, anInjection()},
 			pod:        aPod(ownedByDeployment("payments", "5d9c")),
-			want:       &injected{generation: "g2", env: bare.env},
+			want:       &injected{revision: "g2", env: bare.env},
 		},
-		"a pod that opts out is not injected":         {pod: aPod(annotated(v1alpha1.InjectAnnotation, "false"))},
-		"a pod that opts in is injected":              {pod: aPod(annotated(v1alpha1.InjectAnnotation, "true")), want: bare},
-		"a pod that marks itself gets the true mark":  {pod: aPod(annotated(v1alpha1.PlanAnnotation, "mine")), want: bare},
-		"a pod without the container is not injected": {pod: aPod(func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" })},
+		"a pod that opts out is not injected":           {pod: aPod(annotated(v1alpha1.InjectAnnotation, "false"))},
+		"a pod that opts in is injected":                {pod: aPod(annotated(v1alpha1.InjectAnnotation, "true")), want: bare},
+		"a plan annotation in the template is replaced": {pod: aPod(annotated(v1alpha1.PlanAnnotation, "mine")), want: bare},
+		"a pod without the container is not injected":   {pod: aPod(func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" })},
 	})
 }
 
@@ -75,23 +75,23 @@ func TestInjectionOfOptions(t *testing.T) {
 			pod:  aPod(),
 			want: &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"other variables keep their places": {
+		"other variables keep their positions": {
 			pod:  aPod(app(withEnv("A", "1"), withEnv("B", "$(A)"))),
 			want: &injected{env: []string{"A=1", "B=$(A)", "JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"the container's own options follow, in their place": {
+		"the container's own options follow, in the same position": {
 			pod:  aPod(app(withEnv("A", "-Xmx512m"), withEnv("JDK_JAVA_OPTIONS", "$(A) -ea"), withEnv("B", "2"))),
 			want: &injected{env: []string{"A=-Xmx512m", "JDK_JAVA_OPTIONS=" + options + " $(A) -ea", "B=2", noArenas, podUID}},
 		},
-		"empty options count as none": {
+		"empty options are treated as none": {
 			pod:  aPod(app(withEnv("JDK_JAVA_OPTIONS", ""))),
 			want: &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"options that name the plan already stay": {
+		"options that already contain the plan stay": {
 			pod:  aPod(app(withEnv("JDK_JAVA_OPTIONS", "-ea "+options))),
 			want: &injected{env: []string{"JDK_JAVA_OPTIONS=-ea " + options, noArenas, podUID}},
 		},
-		"of duplicates the last counts": {
+		"the last of duplicates counts": {
 			pod:  aPod(app(withEnv("JDK_JAVA_OPTIONS", "-da"), withEnv("A", "1"), withEnv("JDK_JAVA_OPTIONS", "-ea"))),
 			want: &injected{env: []string{"JDK_JAVA_OPTIONS=-da", "A=1", "JDK_JAVA_OPTIONS=" + options + " -ea", noArenas, podUID}},
 		},
@@ -102,32 +102,32 @@ func TestInjectionOfOptions(t *testing.T) {
 		"options by valueFrom cannot be read: not injected": {
 			pod: aPod(app(withEnvFromSecretKey("JDK_JAVA_OPTIONS", "options"))),
 		},
-		"options by valueFrom are not injected even where the operator knows envFrom": {
+		"options by valueFrom are not injected even with known envFrom": {
 			injections: known(""),
 			pod:        aPod(app(withEnvFromSecretKey("JDK_JAVA_OPTIONS", "options"))),
 		},
-		"another variable by valueFrom does no harm": {
+		"another variable by valueFrom has no effect": {
 			pod:  aPod(app(withEnvFromSecretKey("A", "options"))),
 			want: &injected{env: []string{"A<options", "JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"envFrom a Secret that no one looked at: not injected":                  {pod: aPod(app(withEnvFrom(secret)))},
-		"envFrom a ConfigMap with a prefix that no one looked at: not injected": {pod: aPod(app(withEnvFrom(configMap)))},
-		"envFrom a Secret that gives no options": {
+		"envFrom with an unknown Secret: not injected":                  {pod: aPod(app(withEnvFrom(secret)))},
+		"envFrom with an unknown ConfigMap with a prefix: not injected": {pod: aPod(app(withEnvFrom(configMap)))},
+		"envFrom with a Secret without options": {
 			injections: known(""),
 			pod:        aPod(app(withEnvFrom(secret))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, podUID}},
 		},
-		"envFrom a ConfigMap with a prefix that gives options": {
+		"envFrom with a ConfigMap with a prefix and options": {
 			injections: known("$(JDK_JAVA_OPTIONS)"),
 			pod:        aPod(app(withEnvFrom(configMap))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options + " $(JDK_JAVA_OPTIONS)", podUID}},
 		},
-		"envFrom that the template no longer has": {
+		"envFrom removed from the template": {
 			injections: known("$(JDK_JAVA_OPTIONS)"),
 			pod:        aPod(),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"envFrom that the template no longer has, beside options that the spec tells": {
+		"envFrom removed from the template, and options in the spec": {
 			injections: known("-ea $(JDK_JAVA_OPTIONS) $(OTHER)"),
 			pod:        aPod(withOther),
 			want:       &injected{env: []string{"OTHER=-da", "JDK_JAVA_OPTIONS=" + options + " -ea  $(OTHER)", noArenas, podUID}},
@@ -137,7 +137,7 @@ func TestInjectionOfOptions(t *testing.T) {
 			pod:        aPod(app(withEnvFrom(secret), withEnv("JDK_JAVA_OPTIONS", "-ea"))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options + " -ea", podUID}},
 		},
-		"options of the image that the spec tells": {
+		"options of the image, set in the spec": {
 			injections: known("-Dimage=1"),
 			pod:        aPod(),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + options + " -Dimage=1", noArenas, podUID}},
@@ -146,11 +146,11 @@ func TestInjectionOfOptions(t *testing.T) {
 			pod:  aPod(app(withEnv("MALLOC_ARENA_MAX", "1"))),
 			want: &injected{env: []string{"MALLOC_ARENA_MAX=1", "JDK_JAVA_OPTIONS=" + options, podUID}},
 		},
-		"JAVA_TOOL_OPTIONS of the container are left alone": {
+		"JAVA_TOOL_OPTIONS of the container are unchanged": {
 			pod:  aPod(app(withEnv("JAVA_TOOL_OPTIONS", "-Xmx1g"))),
 			want: &injected{env: []string{"JAVA_TOOL_OPTIONS=-Xmx1g", "JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"JAVA_TOOL_OPTIONS where the spec asks for it": {
+		"JAVA_TOOL_OPTIONS as set in the spec": {
 			injections: tools,
 			pod:        aPod(app(withEnv("JAVA_TOOL_OPTIONS", "-ea"))),
 			want:       &injected{env: []string{vmOptions + " -ea", noArenas, podUID}},
@@ -167,14 +167,14 @@ func TestInjectionOfVolumes(t *testing.T) {
 	own := volume("own", configMapVolume("own"))
 	testInjections(t, map[string]injectionCase{
 		"a mount elsewhere stays":                        {pod: aPod(own, app(withMount("own", "/etc/app"))), want: wantEnv},
-		"a mount whose path only begins alike stays":     {pod: aPod(own, app(withMount("own", "/etc/streamweir-app"))), want: wantEnv},
+		"a mount with a common prefix of the path stays": {pod: aPod(own, app(withMount("own", "/etc/streamweir-app"))), want: wantEnv},
 		"a mount at the plan's path: not injected":       {pod: aPod(own, app(withMount("own", "/etc/streamweir/plan")))},
 		"a mount at the path with a slash: not injected": {pod: aPod(own, app(withMount("own", "/etc/streamweir/plan/")))},
 		"a mount above the plan's path: not injected":    {pod: aPod(own, app(withMount("own", "/etc/streamweir")))},
 		"a mount over /etc: not injected":                {pod: aPod(own, app(withMount("own", "/etc")))},
 		"a mount below the plan's path: not injected":    {pod: aPod(own, app(withMount("own", "/etc/streamweir/plan/more")))},
-		"a foreign volume of our name: not injected":     {pod: aPod(volume("streamweir-plan", configMapVolume("own")))},
-		"a foreign volume of our name that is no ConfigMap: not injected": {
+		"another volume with our name: not injected":     {pod: aPod(volume("streamweir-plan", configMapVolume("own")))},
+		"another volume with our name that is no ConfigMap: not injected": {
 			pod: aPod(volume("streamweir-plan", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})),
 		},
 	})
@@ -190,18 +190,18 @@ func TestInjectionBesideOtherContainers(t *testing.T) {
 	restartsAlways(&native)
 	raised := []v1alpha1.PodInjection{anInjection(injectMemory("1Gi", "1536Mi", ""))}
 	testInjections(t, map[string]injectionCase{
-		"a sidecar is untouched, also before the application": {pod: aPod(own, sidecar(java("sidecar"))), want: want},
-		"a native sidecar is untouched":                       {pod: aPod(own, initContainer(native)), want: want},
-		"an init container is untouched":                      {pod: aPod(own, initContainer(java("prepare"))), want: want},
+		"a sidecar is unchanged, also before the application": {pod: aPod(own, sidecar(java("sidecar"))), want: want},
+		"a native sidecar is unchanged":                       {pod: aPod(own, initContainer(native)), want: want},
+		"an init container is unchanged":                      {pod: aPod(own, initContainer(java("prepare"))), want: want},
 		"a sidecar with the same limit is not raised": {
 			injections: raised,
 			pod:        aPod(own, sidecar(java("sidecar"))),
 			want:       &injected{env: want.env, memory: "512Mi/1536Mi"},
 		},
-		"an init container of the name alone: not injected": {
+		"only an init container has the name: not injected": {
 			pod: aPod(own, func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" }, initContainer(container(appContainer))),
 		},
-		"a sidecar that mounts something at our path is its own": {
+		"a mount of a sidecar at our path has no effect": {
 			pod:  aPod(own, sidecar(container("sidecar", withMount("own", "/etc/streamweir/plan")))),
 			want: want,
 		},
@@ -223,22 +223,22 @@ func TestInjectionOfMemory(t *testing.T) {
 			pod:        aPod(),
 			want:       want("512Mi/1536Mi"),
 		},
-		"the same limit in another notation counts": {
+		"the same limit in another notation": {
 			injections: inject("1024Mi", "1536Mi", ""),
 			pod:        aPod(),
 			want:       want("512Mi/1536Mi"),
 		},
-		"a template that was changed wins": {
+		"a changed limit in the template is kept": {
 			injections: inject("768Mi", "1536Mi", ""),
 			pod:        aPod(),
 			want:       want("512Mi/1Gi"),
 		},
-		"a pod without a limit stays without": {
+		"a pod without a limit stays without a limit": {
 			injections: inject("1Gi", "1536Mi", ""),
 			pod:        aPod(app(memory("512Mi", ""))),
 			want:       want("512Mi/0"),
 		},
-		"a request is set where the spec asks for it": {
+		"a request is set if the PodInjection has one": {
 			injections: inject("1Gi", "1536Mi", "900Mi"),
 			pod:        aPod(),
 			want:       want("900Mi/1536Mi"),
@@ -248,26 +248,26 @@ func TestInjectionOfMemory(t *testing.T) {
 			pod:        aPod(),
 			want:       want("1536Mi/1536Mi"),
 		},
-		"a limit below the request takes it along": {
+		"a limit below the request lowers the request": {
 			injections: inject("1Gi", "256Mi", ""),
 			pod:        aPod(),
 			want:       want("256Mi/256Mi"),
 		},
-		"no request in the template: it is the limit's, and stays": {
+		"no request in the template: it is the limit and stays": {
 			injections: inject("1Gi", "1536Mi", ""), pod: aPod(app(memory("", "1Gi"))), want: want("1Gi/1536Mi"),
 		},
 		"Guaranteed stays Guaranteed": {
 			injections: inject("1Gi", "1536Mi", ""), pod: aPod(app(guaranteed("1Gi"))), want: want("1536Mi/1536Mi"),
 		},
-		"Guaranteed stays Guaranteed whatever request the PodInjection holds": {
+		"Guaranteed stays Guaranteed with any request of the PodInjection": {
 			injections: inject("1Gi", "1536Mi", "700Mi"), pod: aPod(app(guaranteed("1Gi"))), want: want("1536Mi/1536Mi"),
 		},
-		"Guaranteed stays Guaranteed beside a Guaranteed sidecar": {
+		"Guaranteed stays Guaranteed with a Guaranteed sidecar": {
 			injections: inject("1Gi", "1536Mi", ""),
 			pod:        aPod(app(guaranteed("1Gi")), sidecar(container("sidecar", guaranteed("1Gi")))),
 			want:       want("1536Mi/1536Mi"),
 		},
-		"beside a sidecar without limits the pod is Burstable, and the request stays": {
+		"with a sidecar without limits the pod is Burstable and the request stays": {
 			injections: inject("1Gi", "1536Mi", ""),
 			pod:        aPod(app(guaranteed("1Gi")), sidecar(container("sidecar"))),
 			want:       want("1Gi/1536Mi"),
@@ -278,15 +278,15 @@ func TestInjectionOfMemory(t *testing.T) {
 		"a limit that would make the pod Guaranteed is not set": {
 			injections: inject("1Gi", "512Mi", ""), pod: burstable("512Mi"), want: want("512Mi/1Gi"),
 		},
-		"a limit below the template's is for the image that was proven": {
+		"a limit below the template's is set for the proven image": {
 			injections: inject("1Gi", "768Mi", ""), pod: aPod(), want: want("512Mi/768Mi"),
 		},
-		"a limit below the template's is for no other image": {
+		"a limit below the template's is not set for another image": {
 			injections: inject("1Gi", "768Mi", ""),
 			pod:        aPod(app(func(c *corev1.Container) { c.Image = "example.com/app:2" })),
 			want:       want("512Mi/1Gi"),
 		},
-		"a pod with resources of its own keeps its memory": {
+		"a pod with pod-level resources keeps its memory": {
 			injections: inject("1Gi", "1536Mi", ""),
 			pod: aPod(func(pod *corev1.Pod) {
 				outer := container("outer", guaranteed("1Gi"))
@@ -311,18 +311,18 @@ func TestInjectionOfTheAgent(t *testing.T) {
 	secret := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "options"}}}
 
 	testInjections(t, map[string]injectionCase{
-		"the agent stands before the plan": {injections: inject(), pod: aPod(), want: bare},
+		"the agent comes before the plan": {injections: inject(), pod: aPod(), want: bare},
 		"the container's own options follow, another agent among them": {
 			injections: inject(),
 			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", "-javaagent:/otel.jar -ea"))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -javaagent:/otel.jar -ea", noArenas, podUID}},
 		},
-		"options that name agent and plan already stay": {
+		"options that already contain agent and plan stay": {
 			injections: inject(),
 			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", both+" -ea"))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -ea", noArenas, podUID}},
 		},
-		"options that name the plan get the agent": {
+		"options that contain the plan get the agent": {
 			injections: inject(),
 			pod:        aPod(app(withEnv("JDK_JAVA_OPTIONS", options+" -ea"))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both + " -ea", noArenas, podUID}},
@@ -334,38 +334,38 @@ func TestInjectionOfTheAgent(t *testing.T) {
 				"JAVA_TOOL_OPTIONS=" + agentOption + " -XX:VMOptionsFile=/etc/streamweir/plan/jvm.options", noArenas, podUID,
 			}},
 		},
-		"beside envFrom that gives no options": {
+		"with envFrom without options": {
 			injections: known,
 			pod:        aPod(app(withEnvFrom(secret))),
 			want:       &injected{env: []string{"JDK_JAVA_OPTIONS=" + both, podUID}},
 		},
-		"a mount of the user's own in the agent's folder: not injected": {
+		"a mount of the user in the agent's folder: not injected": {
 			injections: inject(),
 			pod:        aPod(volume("own", emptyDir), app(withMount("own", v1alpha1.AgentMountPath))),
 		},
-		"a volume of the user's own with the agent's name: not injected": {
+		"a volume of the user with the agent's name: not injected": {
 			injections: inject(),
 			pod:        aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, "/somewhere"))),
 		},
-		"a ConfigMap of another agent under the agent's name: not injected": {
+		"a ConfigMap of another agent with the agent's volume name: not injected": {
 			injections: inject(),
 			pod:        aPod(volume(v1alpha1.AgentVolume, configMapVolume("streamweir-agent-mine"))),
 		},
-		"without an agent to inject its name is the user's": {
+		"without an agent its volume name is free": {
 			pod:  aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, "/somewhere"))),
 			want: &injected{env: []string{"JDK_JAVA_OPTIONS=" + options, noArenas, podUID}},
 		},
-		"without an agent to inject nothing of the user's may lie where the plan goes": {
+		"without an agent the plan's folder must still be free": {
 			pod: aPod(volume(v1alpha1.AgentVolume, emptyDir), app(withMount(v1alpha1.AgentVolume, v1alpha1.AgentMountPath))),
 		},
-		"an image with which it did not start: not injected": {
+		"an image that failed to start: not injected": {
 			injections: inject(excludedImages("example.com/app:0", appImage)),
 			pod:        aPod(image(appImage)),
 		},
-		"a new image starts afresh": {
+		"a new image is injected again": {
 			injections: inject(excludedImages("example.com/app:0")), pod: aPod(image("example.com/app:2")), want: bare,
 		},
-		"the image of another container does not count": {
+		"the image of another container has no effect": {
 			injections: inject(excludedImages("example.com/sidecar:1")), pod: aPod(sidecar(container("sidecar"))), want: bare,
 		},
 	})

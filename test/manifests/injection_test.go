@@ -14,10 +14,10 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// injected is what a test expects of the application's container.
+// injected is the expected state of the application's container.
 type injected struct {
-	generation string
-	env        []string
+	revision string
+	env      []string
 	// memory is "request/limit".
 	memory string
 }
@@ -27,15 +27,15 @@ const (
 	podUID   = v1alpha1.PodUIDVariable + "<metadata.uid"
 )
 
-// injectionCase is a pod that is created where there are PodInjections. No want: the pod is left as it is.
+// injectionCase is a pod and the PodInjections of its namespace. Without want the pod must stay unchanged.
 type injectionCase struct {
 	injections []v1alpha1.PodInjection
 	pod        *corev1.Pod
 	want       *injected
 }
 
-// testInjections creates each pod twice: as it is, and once more through a second mutating webhook, which makes the API
-// server invoke the policy again.
+// testInjections creates each pod twice: unchanged, and with a second mutating webhook, after which the API server invokes the
+// policy again.
 func testInjections(t *testing.T, cases map[string]injectionCase) {
 	t.Helper()
 	untouched := newNamespace(t)
@@ -66,7 +66,7 @@ func testInjections(t *testing.T, cases map[string]injectionCase) {
 			}
 			twice.Spec.Containers = twice.Spec.Containers[1:]
 			if diff := cmp.Diff(got.Spec, twice.Spec); diff != "" {
-				t.Errorf("a second invocation of the policy gives something else (-once +twice):\n%s", diff)
+				t.Errorf("a second invocation of the policy has another result (-once +twice):\n%s", diff)
 			}
 			if want := got.Annotations[v1alpha1.PlanAnnotation]; tc.want != nil && twice.Annotations[v1alpha1.PlanAnnotation] != want {
 				t.Errorf("after the second webhook the plan's annotation is %q, want %q: the policy was not invoked again",
@@ -93,7 +93,7 @@ func createInjections(t *testing.T, namespace string, injections []v1alpha1.PodI
 	}
 }
 
-// canaryFor builds the simplest pod that a PodInjection means.
+// canaryFor builds a minimal pod for a PodInjection.
 func canaryFor(injection v1alpha1.PodInjection) *corev1.Pod {
 	pod := aPod(ownedBy("StatefulSet", injection.Spec.Owner.Name))
 	if injection.Spec.Owner.Kind == v1alpha1.KindDeployment {
@@ -103,7 +103,7 @@ func canaryFor(injection v1alpha1.PodInjection) *corev1.Pod {
 	return pod
 }
 
-// create has the API server do everything that it does for a new pod, except store it.
+// create sends a new pod to the API server as a dry run: the server does everything but store it.
 func create(t *testing.T, namespace string, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	pod = pod.DeepCopy()
@@ -114,7 +114,7 @@ func create(t *testing.T, namespace string, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// mountsOf are the volumes and mounts that a PodInjection asks for, in their order.
+// mountsOf returns the volumes and mounts of a PodInjection, in their order.
 func mountsOf(spec *v1alpha1.PodInjectionSpec) (configMaps []string, mounts []corev1.VolumeMount) {
 	configMaps = []string{spec.PlanConfigMap}
 	mounts = []corev1.VolumeMount{{Name: v1alpha1.PlanVolume, MountPath: v1alpha1.PlanMountPath, ReadOnly: true}}
@@ -127,11 +127,11 @@ func mountsOf(spec *v1alpha1.PodInjectionSpec) (configMaps []string, mounts []co
 
 func checkInjected(t *testing.T, pod *corev1.Pod, want injected, spec *v1alpha1.PodInjectionSpec) {
 	t.Helper()
-	if want.generation == "" {
-		want.generation = generation
+	if want.revision == "" {
+		want.revision = revision
 	}
 	c := appOf(t, pod)
-	got := injected{generation: pod.Annotations[v1alpha1.PlanAnnotation], env: envOf(c)}
+	got := injected{revision: pod.Annotations[v1alpha1.PlanAnnotation], env: envOf(c)}
 	if want.memory != "" {
 		got.memory = c.Resources.Requests.Memory().String() + "/" + c.Resources.Limits.Memory().String()
 	}
@@ -153,7 +153,7 @@ func checkInjected(t *testing.T, pod *corev1.Pod, want injected, spec *v1alpha1.
 	}
 }
 
-// checkRestUntouched compares everything but what the policy may change.
+// checkRestUntouched compares everything except the fields that the policy may change.
 func checkRestUntouched(t *testing.T, without, with *corev1.Pod, spec *v1alpha1.PodInjectionSpec) {
 	t.Helper()
 	with = with.DeepCopy()
@@ -172,7 +172,7 @@ func checkRestUntouched(t *testing.T, without, with *corev1.Pod, spec *v1alpha1.
 		}
 	}
 	if diff := cmp.Diff(without.Spec, with.Spec); diff != "" {
-		t.Errorf("more was changed than may be (-without +with PodInjection):\n%s", diff)
+		t.Errorf("other fields were changed (-without +with PodInjection):\n%s", diff)
 	}
 	if without.Status.QOSClass != with.Status.QOSClass {
 		t.Errorf("the QoS class became %s, want %s", with.Status.QOSClass, without.Status.QOSClass)
@@ -190,7 +190,7 @@ func appOf(t *testing.T, pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// envOf shows the environment in its order: NAME=value, or NAME<where the value comes from.
+// envOf formats the environment in its order: NAME=value, or NAME<source of the value.
 func envOf(c *corev1.Container) []string {
 	var env []string
 	for _, e := range c.Env {

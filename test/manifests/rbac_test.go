@@ -18,7 +18,7 @@ import (
 	"streamweir.dev/streamweir/internal/envtestutil"
 )
 
-// connect asks for a connection to a pod, as the operator.
+// connect requests a connection to a pod as the operator.
 func connect(t *testing.T, pod *corev1.Pod, subresource string) error {
 	t.Helper()
 	config := rest.CopyConfig(environment.Config)
@@ -31,7 +31,7 @@ func connect(t *testing.T, pod *corev1.Pod, subresource string) error {
 		SubResource(subresource).Param("command", "id").Do(t.Context()).Error()
 }
 
-// grantUpdateOfResize lets the operator update pods/resize as well as patch it, so that tests can hand in whole pods.
+// grantUpdateOfResize permits the operator to update pods/resize and not only to patch it, so that tests can send whole pods.
 func grantUpdateOfResize(t *testing.T) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{
@@ -59,12 +59,12 @@ func grantUpdateOfResize(t *testing.T) {
 	})
 }
 
-// allowed asks the API server whether a user may do something.
+// allowed returns the answer of the API server to an access review of a user.
 func allowed(t *testing.T, user string, attributes authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes}}
 	if err := admin.Create(t.Context(), review); err != nil {
-		t.Fatalf("asking what %s may do: %v", user, err)
+		t.Fatalf("access review of %s: %v", user, err)
 	}
 	return review.Status.Allowed
 }
@@ -91,19 +91,19 @@ func TestOperatorsRole(t *testing.T) {
 			authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "podinjections"},
 			true,
 		},
-		"holds its lease": {
+		"updates its lease": {
 			authorizationv1.ResourceAttributes{
 				Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "streamweir.dev",
 			},
 			true,
 		},
-		"holds another lease": {
+		"updates another lease": {
 			authorizationv1.ResourceAttributes{
 				Verb: "update", Namespace: systemNamespace, Group: "coordination.k8s.io", Resource: "leases", Name: "other",
 			},
 			false,
 		},
-		"holds a lease elsewhere": {
+		"updates a lease of another namespace": {
 			authorizationv1.ResourceAttributes{Verb: "create", Namespace: "default", Group: "coordination.k8s.io", Resource: "leases"},
 			false,
 		},
@@ -194,7 +194,7 @@ func TestNoRoleUsesWildcards(t *testing.T) {
 	}
 }
 
-func TestPeoplesRoles(t *testing.T) {
+func TestUserRoles(t *testing.T) {
 	namespace := newNamespace(t)
 	for _, role := range []string{"view", "edit", "admin"} {
 		grant(t, namespace, "has-"+role, role)

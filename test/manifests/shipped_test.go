@@ -26,7 +26,7 @@ import (
 	"streamweir.dev/streamweir/internal/envtestutil"
 )
 
-// applyShipped applies config/default as it is shipped, until the test ends.
+// applyShipped applies the unchanged config/default until the test ends.
 func applyShipped(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	t.Cleanup(func() { applyFailing(t) })
@@ -37,7 +37,7 @@ func applyShipped(t *testing.T) []*unstructured.Unstructured {
 	return applied
 }
 
-// applyFailing applies config/default as TestMain does. It can be used when a test has ended.
+// applyFailing applies config/default as TestMain does. It may be called after the end of a test.
 func applyFailing(t *testing.T) {
 	t.Helper()
 	objects := render(t, "config/default")
@@ -127,7 +127,7 @@ func TestSystemNamespacesAreNotInjected(t *testing.T) {
 	}
 }
 
-// asRestricted makes a pod pass the Pod Security Standard restricted.
+// asRestricted changes a pod so that it meets the Pod Security Standard restricted.
 func asRestricted(pod *corev1.Pod) {
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -168,7 +168,7 @@ func TestManagerRunsRestricted(t *testing.T) {
 			t.Errorf("container %s lacks a probe", c.Name)
 		}
 	}
-	// The namespace enforces the standard, so the API server says whether the template passes.
+	// The namespace enforces the standard, so the API server checks the template.
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "manager"},
 		Spec:       deployment.Spec.Template.Spec,
@@ -178,7 +178,7 @@ func TestManagerRunsRestricted(t *testing.T) {
 	}
 }
 
-// Another namespace is chosen in one place, and reaches every name, also inside expressions.
+// Another namespace is set in one place and changes every name, also inside expressions.
 func TestAnotherNamespace(t *testing.T) {
 	files := filesys.MakeFsInMemory()
 	manifests := os.DirFS(configFolder(t))
@@ -208,18 +208,18 @@ func TestAnotherNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(content), systemNamespace) {
-			t.Errorf("%s %s still names %s", object.GetKind(), object.GetName(), systemNamespace)
+			t.Errorf("%s %s still contains %s", object.GetKind(), object.GetName(), systemNamespace)
 		}
 		found += strings.Count(string(content), "system:serviceaccount:memory:streamweir-controller-manager")
 	}
 	if found != 3 {
-		t.Errorf("%d expressions name the service account in the other namespace, want 3", found)
+		t.Errorf("%d expressions contain the service account of the other namespace, want 3", found)
 	}
 	checkRightsIn(t, objects, "memory")
 }
 
-// checkRightsIn applies manifests that are made for another namespace to a control plane of their own: the operator of that namespace has
-// its rights there and no others, and one in the namespace as shipped has none.
+// checkRightsIn applies manifests for another namespace to a separate control plane. The operator of that namespace must have its
+// permissions and no others, and an operator in the default namespace must have none.
 func checkRightsIn(t *testing.T, objects []*unstructured.Unstructured, installed string) {
 	t.Helper()
 	other, err := envtestutil.Start(false)
@@ -270,7 +270,7 @@ func TestSamples(t *testing.T) {
 			if err := validated.Create(t.Context(), sample); err != nil {
 				t.Fatal(err)
 			}
-			// Without defaults in the definition, what is stored is what was written.
+			// The definition has no defaults, so the API server stores the spec unchanged.
 			if diff := cmp.Diff(want.Object["spec"], sample.Object["spec"]); diff != "" {
 				t.Errorf("stored (-written +stored):\n%s", diff)
 			}
@@ -278,7 +278,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// What is not part of config/default is rendered at least: its kinds need what a plain API server lacks.
+// Folders that are not part of config/default are only rendered: a plain API server does not have all their kinds.
 func TestEveryKustomizationRenders(t *testing.T) {
 	folders := 0
 	err := fs.WalkDir(os.DirFS(configFolder(t)), ".", func(path string, _ fs.DirEntry, err error) error {
@@ -299,7 +299,7 @@ func TestEveryKustomizationRenders(t *testing.T) {
 	}
 }
 
-// Every file is used by the kustomization in its folder, so that none is forgotten.
+// Every file must be listed in the kustomization of its folder.
 func TestEveryManifestIsUsed(t *testing.T) {
 	manifests := os.DirFS(configFolder(t))
 	err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests applies the manifests to a real API server, and tests what they do there.
+// Package manifests tests the effects of the manifests in config on a real API server.
 package manifests
 
 import (
@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// eventually is how long the API server may take to use what was written; polling is how often to look.
+	// eventually is the timeout for the API server to use new objects, polling the interval between two checks.
 	eventually = 10 * time.Second
 	polling    = 20 * time.Millisecond
 
@@ -44,8 +44,8 @@ var (
 	admin       client.Client
 )
 
-// TestMain applies config/default once, with the injection policy changed to fail: an error in an expression then shows
-// as an error. TestShipped tests it as it is shipped.
+// TestMain applies config/default once, with the failure policy Fail for the injection policy, so that an error in an
+// expression is visible. The tests TestShipped... use the unchanged manifests.
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	code, err := runWithControlPlane(m)
@@ -86,7 +86,7 @@ func runWithControlPlane(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// waitForPolicies waits until the injection policy injects. Before, the API server first does not know the policy, and then
+// waitForPolicies waits until the injection policy injects. Before that, the API server does not use the policy yet, and then
 // refuses pods until it has read the PodInjections.
 func waitForPolicies() error {
 	ctx := context.Background()
@@ -115,7 +115,7 @@ func waitForPolicies() error {
 	return nil
 }
 
-// newClient returns a client that knows the kinds that the tests use.
+// newClient returns a client for the kinds of the tests.
 func newClient(config *rest.Config) (client.Client, error) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
@@ -126,7 +126,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: known})
 }
 
-// as returns a client that acts as another user.
+// as returns a client that impersonates another user.
 func as(t *testing.T, user string) client.Client {
 	t.Helper()
 	c, err := newClientAs(user)
@@ -136,7 +136,7 @@ func as(t *testing.T, user string) client.Client {
 	return c
 }
 
-// newClientAs returns a client that acts as another user. Service accounts get their groups as well.
+// newClientAs returns a client that impersonates another user. Service accounts also get their groups.
 func newClientAs(user string) (client.Client, error) { return newClientOf(environment, user) }
 
 func newClientOf(environment *envtestutil.Environment, user string) (client.Client, error) {
@@ -158,7 +158,7 @@ func setFailurePolicy(objects []*unstructured.Unstructured, policy admissionregi
 	return errors.New("config/default holds no MutatingAdmissionPolicy")
 }
 
-// newNamespace creates a namespace of its own for a test. It is left behind: in envtest nothing deletes namespaces.
+// newNamespace creates a namespace for a test. It is not deleted: in envtest no controller finishes the deletion.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// secondWebhookLabel selects the pods that the second webhook changes.
+	// secondWebhookLabel selects the pods for the second webhook.
 	secondWebhookLabel = "example.com/second-webhook"
 
-	// meshContainer is the sidecar that the second webhook puts before all others.
+	// meshContainer is the sidecar that the second webhook inserts first.
 	meshContainer = "mesh"
 )
 
-// startSecondWebhook starts a mutating webhook that changes pods after the policy has, as a service mesh does: it puts a
-// sidecar before all containers, so that indexes shift, and it drops the policy's annotation, so that the annotation
-// stands in the end only if the policy was invoked again.
+// startSecondWebhook starts a mutating webhook that changes pods after the policy, as a service mesh does: it inserts a sidecar
+// before all containers, so that indexes shift, and removes the policy's annotation, so that the final pod has the annotation
+// only if the policy was invoked again.
 func startSecondWebhook(environment *envtestutil.Environment) (stop func(), err error) {
 	options := environment.Webhooks
 	server := webhook.NewServer(webhook.Options{
@@ -75,14 +75,14 @@ func secondWebhook(environment *envtestutil.Environment) *admissionregistrationv
 	}
 }
 
-// meddle changes a pod as described at startSecondWebhook.
+// meddle makes the changes of startSecondWebhook.
 func meddle(_ context.Context, request admission.Request) admission.Response {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	delete(pod.Annotations, v1alpha1.PlanAnnotation)
-	// With resources of a Guaranteed pod, so that it changes the QoS class of none.
+	// With the resources of a Guaranteed pod, so that the QoS class of the pod stays the same.
 	mesh := container(meshContainer, guaranteed("100Mi"), withEnv("JDK_JAVA_OPTIONS", "-Xmx64m"))
 	pod.Spec.Containers = append([]corev1.Container{mesh}, pod.Spec.Containers...)
 	changed, err := json.Marshal(pod)

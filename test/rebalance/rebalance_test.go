@@ -1,14 +1,14 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rebalance proves the main job end to end, for both protocols: real Kafka Streams instances on a real broker lose one of
-// them; the operator, running with exactly the rights of config/default against a real API server, sees the real rebalance; and limits,
-// plan and injected configuration of the survivors become what the planner says for their new load.
+// Package rebalance tests the main function end to end, for both protocols: one of the real Kafka Streams instances on a real broker
+// fails; the operator, which runs with exactly the permissions of config/default against a real API server, detects the real rebalance;
+// and limits, plan and injected configuration of the remaining pods become those of the planner for the new load.
 package rebalance
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/internal/testcluster"
 	"streamweir.dev/streamweir/memplan"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
 )
 
 const (
-	// patience is how long the operator may take to follow a rebalance: the broker misses a silent member after six seconds, and the
-	// machine has other things to do.
+	// patience is the timeout for the operator to follow a rebalance: the broker removes a silent member after six seconds, and the
+	// machine is shared.
 	patience = 2 * time.Minute
 	polling  = 200 * time.Millisecond
 
@@ -39,11 +40,18 @@ const (
 	maxLimit      = "16Gi"
 )
 
+// TestMain starts a control plane and applies config/default to it.
+func TestMain(m *testing.M) { testcluster.Main(m) }
+
+// cluster is a namespace with an operator of its own, which reads the group from the broker.
+type cluster struct{ *testcluster.Cluster }
+
 func TestClassic(t *testing.T) { loseAnInstance(t, kafkatest.Classic) }
 
 func TestStreams(t *testing.T) { loseAnInstance(t, kafkatest.Streams) }
 
-// loseAnInstance runs three instances, each with a pod on a node of its own, loses one with its node, and follows the operator.
+// loseAnInstance runs three instances, each with a pod on a node of its own, fails one with its node, and checks the results of the
+// operator before and after.
 func loseAnInstance(t *testing.T, protocol string) {
 	g := gomega.NewWithT(t)
 	broker := kafkatest.StartBroker(t)
@@ -58,95 +66,102 @@ func loseAnInstance(t *testing.T, protocol string) {
 	}
 	app.WaitStable(t, instances["shop-0"], instances["shop-1"], instances["shop-2"])
 
-	// The StreamApp is there before the pods, so that they are injected when they are created.
-	w := newWorld(t, protocol, broker.Bootstrap, instances)
-	w.createWorkload(t)
-	w.createStreamApp(t, app.ID)
-	g.Eventually(func() error { return w.get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
-	w.startPods(t)
+	// The StreamApp exists before the pods, so that they are injected at their creation.
+	c := &cluster{testcluster.New(t, protocol, testcluster.Options{
+		Clusters: []assignment.ClusterConfig{{Name: "test", BootstrapServers: []string{broker.Bootstrap}}},
+	})}
+	c.CreateStatefulSet(3, templateLimit)
+	c.CreateStreamApp(v1alpha1.StreamAppSpec{
+		Memory:  v1alpha1.MemorySpec{MinLimit: new(resource.MustParse(minLimit)), MaxLimit: new(resource.MustParse(maxLimit))},
+		Kafka:   v1alpha1.KafkaSpec{Cluster: "test", ApplicationID: app.ID},
+		Streams: v1alpha1.StreamsSpec{Version: kafkatest.KafkaVersion, Configs: configs()},
+	})
+	g.Eventually(func() error { return c.Get(&v1alpha1.PodInjection{}, "shop") }, patience, polling).Should(gomega.Succeed())
+	addresses := maps.Clone(instances)
+	c.StartNodes(3, func(pod string) string { return addresses[pod].Address.String() })
 
-	before := w.follow(t, app, instances, 0)
+	before := c.follow(t, app, instances, 0)
 	if before.tasks != app.Tasks() {
-		t.Errorf("the operator counts %d tasks, want %d", before.tasks, app.Tasks())
+		t.Errorf("the operator reports %d tasks, want %d", before.tasks, app.Tasks())
 	}
 
 	lost := "shop-2"
 	instances[lost].Kill(t)
-	w.loseNodeOf(t, lost)
+	c.LoseNodeOf(lost)
 	delete(instances, lost)
 	app.WaitStable(t, instances["shop-0"], instances["shop-1"])
 
-	after := w.follow(t, app, instances, before.limit)
+	after := c.follow(t, app, instances, before.limit)
 	if after.limit <= before.limit {
-		t.Errorf("the survivors' limit went from %v to %v, want a raise: two pods must now hold what one more loss leaves", before.limit, after.limit)
+		t.Errorf("the limit of the remaining pods went from %v to %v, want a raise: two pods must now tolerate one more failure", before.limit, after.limit)
 	}
 	if cmp.Equal(before.options, after.options) {
-		t.Errorf("the injected configuration is the same before and after the loss:\n%s", after.options)
+		t.Errorf("the injected configuration is the same before and after the failure:\n%s", after.options)
 	}
 	t.Logf("limit %v -> %v, options\n%s->\n%s", before.limit, after.limit, before.options, after.options)
 }
 
-// picture is what the operator has made of a state of the group.
-type picture struct {
+// outcome is the operator's result for a state of the group.
+type outcome struct {
 	tasks   int
 	limit   memplan.Bytes
 	options string
 }
 
-// follow waits until status, limits and ConfigMap are what the planner says of what the instances themselves report. Limits are only
-// ever raised, so had, the limit that the pods had before, stays where it is larger. With had 0 the pods are new: they have the limit
-// that was injected before they joined the group, and no less than they need.
-func (w *world) follow(t *testing.T, app *kafkatest.RunningApplication, instances map[string]*kafkatest.Process, had memplan.Bytes) picture {
+// follow waits until status, limits and ConfigMap equal the planner's result for the reports of the instances themselves. Limits are
+// never lowered, so a larger previous limit stays (had). With had 0 the pods are new: they have the limit that was injected before they
+// joined the group, which must not be below the required limit.
+func (c *cluster) follow(t *testing.T, app *kafkatest.RunningApplication, instances map[string]*kafkatest.Process, had memplan.Bytes) outcome {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	var seen picture
+	var result outcome
 	g.Eventually(func(g gomega.Gomega) {
 		want := expect(g, app.Protocol, instances)
 		var found v1alpha1.StreamApp
-		g.Expect(w.get(&found, "shop")).To(gomega.Succeed())
+		g.Expect(c.Get(&found, "shop")).To(gomega.Succeed())
 		known := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionAssignmentKnown)
 		g.Expect(known).NotTo(gomega.BeNil())
 		g.Expect(known.Status).To(gomega.Equal(metav1.ConditionTrue), known.Message)
 		g.Expect(found.Status.RequiredLimit).NotTo(gomega.BeNil())
-		g.Expect(memplan.Bytes(found.Status.RequiredLimit.Value())).To(gomega.Equal(want.need), "need in status")
+		g.Expect(memplan.Bytes(found.Status.RequiredLimit.Value())).To(gomega.Equal(want.requiredLimit), "required limit in status")
 		g.Expect(found.Status.Pods).To(gomega.HaveValue(gomega.Equal(int32(len(instances)))))
-		limit := max(want.need, had)
+		limit := max(want.requiredLimit, had)
 		for name := range instances {
 			if had == 0 {
-				limit = max(limit, w.limitOf(g, name))
+				limit = max(limit, c.limitOf(g, name))
 			}
-			g.Expect(w.limitOf(g, name)).To(gomega.Equal(limit), "limit of "+name)
+			g.Expect(c.limitOf(g, name)).To(gomega.Equal(limit), "limit of "+name)
 		}
 		var plan corev1.ConfigMap
-		g.Expect(w.get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
+		g.Expect(c.Get(&plan, "streamweir-plan-shop")).To(gomega.Succeed())
 		g.Expect(plan.Data[planfile.OptionsKey]).To(gomega.Equal(want.options), "injected options")
 		for _, condition := range []string{v1alpha1.ConditionFits, v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied} {
-			c := meta.FindStatusCondition(found.Status.Conditions, condition)
-			g.Expect(c.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+c.Message)
+			found := meta.FindStatusCondition(found.Status.Conditions, condition)
+			g.Expect(found.Status).To(gomega.Equal(metav1.ConditionTrue), condition+": "+found.Message)
 		}
-		seen = picture{tasks: int(*found.Status.Tasks), limit: limit, options: want.options}
+		result = outcome{tasks: int(*found.Status.Tasks), limit: limit, options: want.options}
 	}, patience, polling).Should(gomega.Succeed())
-	return seen
+	return result
 }
 
-// limitOf is the memory limit of a pod's container that the kubelet reports.
-func (w *world) limitOf(g gomega.Gomega, name string) memplan.Bytes {
+// limitOf returns the memory limit of a pod's container as reported by the kubelet.
+func (c *cluster) limitOf(g gomega.Gomega, name string) memplan.Bytes {
 	var pod corev1.Pod
-	g.Expect(w.get(&pod, name)).To(gomega.Succeed())
+	g.Expect(c.Get(&pod, name)).To(gomega.Succeed())
 	g.Expect(pod.Annotations).To(gomega.HaveKey(v1alpha1.PlanAnnotation), name+" was injected")
 	g.Expect(pod.Status.ContainerStatuses).To(gomega.HaveLen(1))
 	g.Expect(pod.Status.ContainerStatuses[0].Resources).NotTo(gomega.BeNil())
 	return memplan.Bytes(pod.Status.ContainerStatuses[0].Resources.Limits.Memory().Value())
 }
 
-// expectation is what the planner says.
+// expectation is the planner's result.
 type expectation struct {
-	need    memplan.Bytes
-	options string
+	requiredLimit memplan.Bytes
+	options       string
 }
 
-// expect asks the planner, without the operator, about what the instances report of themselves. The topology is the application's own
-// (test/java), so this also checks what the operator has read from the broker.
+// expect runs the planner, without the operator, on the reports of the instances. The topology is that of the application (test/java), so
+// this also checks the operator's view of the topology from the broker.
 func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Process) expectation {
 	w := shop(g, protocol)
 	var spread memplan.Assignment
@@ -159,16 +174,16 @@ func expect(g gomega.Gomega, protocol string, instances map[string]*kafkatest.Pr
 		}
 		spread.Pods = append(spread.Pods, pod)
 	}
-	policy := memplan.DefaultPolicy() // one loss
+	policy := memplan.DefaultPolicy() // one pod failure
 	var result expectation
 	var worst memplan.Load
 	for _, load := range memplan.LoadsAfter(w, spread, policy.PodFailures) {
-		if need := memplan.RequiredLimit(w, load, policy); need > result.need {
-			result.need, worst = need, load
+		if required := memplan.RequiredLimit(w, load, policy); required > result.requiredLimit {
+			result.requiredLimit, worst = required, load
 		}
 	}
-	result.need = max(result.need, bytes(templateLimit), bytes(minLimit))
-	plan := memplan.PlanFor(w, worst, policy, result.need)
+	result.requiredLimit = max(result.requiredLimit, bytes(templateLimit), bytes(minLimit))
+	plan := memplan.PlanFor(w, worst, policy, result.requiredLimit)
 	g.Expect(plan.Fits()).To(gomega.BeTrue(), plan.Explain())
 	var lines []string
 	for _, config := range plan.Configs {
@@ -190,13 +205,13 @@ func bytes(quantity string) memplan.Bytes {
 	return memplan.Bytes(q.Value())
 }
 
-// properties are what the application sets itself, see kafkatest: the spec of the StreamApp has to say so, since no source shows it.
+// properties are the application's own configs, see kafkatest. No source shows them, so the spec of the StreamApp contains them.
 var properties = map[string]string{
 	"statestore.cache.max.bytes": "1048576", "producer.buffer.memory": "4194304",
 	"consumer.fetch.max.bytes": "1048576", "consumer.max.partition.fetch.bytes": "65536",
 }
 
-// shop is the test application as the planner should see it.
+// shop is the test application as the planner's input.
 func shop(g gomega.Gomega, protocol string) memplan.Workload {
 	w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.Spec))
 	g.Expect(w.ApplyProperties(properties)).To(gomega.Succeed())
@@ -209,7 +224,7 @@ func shop(g gomega.Gomega, protocol string) memplan.Workload {
 	}
 	w.JVM = memplan.NewJVM()
 	w.JVM.HeapMode = memplan.HeapPlanned
-	w.JVM.LeastHeap = w.JVM.HeapUnder(bytes(templateLimit)) // the plan takes nothing away from the application
+	w.JVM.LeastHeap = w.JVM.HeapUnder(bytes(templateLimit)) // the plan does not shrink the heap
 	w.Allocator = memplan.Known(memplan.GlibcArenas, memplan.Derived)
 	const minute = 60_000
 	window := func(name string, kind memplan.StoreKind, retention int64, caching bool) memplan.Store {
@@ -227,12 +242,7 @@ func shop(g gomega.Gomega, protocol string) memplan.Workload {
 	return w
 }
 
-// get reads an object of the test's namespace.
-func (w *world) get(object client.Object, name string) error {
-	return w.admin.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: name}, object)
-}
-
-// configs are the properties as the spec has them, in order.
+// configs returns the properties for the spec, sorted.
 func configs() []v1alpha1.Config {
 	var list []v1alpha1.Config
 	for name, value := range properties {

@@ -2,9 +2,9 @@
 # Copyright The Streamweir Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs Kafka's task assignors over histories of groups and writes what they decide to memplan/testdata/assignors, or to the
-# folder given: `test/calibration/assignors/update.sh [FOLDER [HISTORIES]]`. HISTORIES is the number for each assignor.
-# The same sources give the same files.
+# Runs Kafka's task assignors on histories of groups and writes their decisions to memplan/testdata/assignors, or to FOLDER:
+# `test/calibration/assignors/update.sh [FOLDER [HISTORIES]]`. HISTORIES is the number for each assignor.
+# The output depends only on the sources.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,8 +1,8 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignors runs the task assignors of Kafka over histories of groups. What they decide is kept in memplan/testdata/assignors,
-// where the load bounds of memplan are checked against it. A change of the Java sources (test/java) or of the Kafka version needs update.sh.
+// Package assignors runs the task assignors of Kafka on histories of groups. Their decisions are stored in memplan/testdata/assignors; the
+// tests of memplan compare the load bounds with them. Run update.sh after a change of the Java sources (test/java) or of the Kafka version.
 package assignors
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// exitUnavailable is the exit code of update.sh when a tool is missing (EX_UNAVAILABLE of sysexits.h).
+// exitUnavailable is the exit code of update.sh if a tool is missing (EX_UNAVAILABLE of sysexits.h).
 const exitUnavailable = 69
 
-// TestTheGoldenFilesAreWhatTheAssignorsDecide needs Java 17 and, once, Maven. Without them it is skipped, or fails if the environment has
+// TestGoldenFilesAreCurrent needs Java 17 and, for the first build, Maven. Without them it is skipped, or fails if the environment has
 // CI=true.
-func TestTheGoldenFilesAreWhatTheAssignorsDecide(t *testing.T) {
+func TestGoldenFilesAreCurrent(t *testing.T) {
 	folder, golden := t.TempDir(), filepath.Join("..", "..", "..", "memplan", "testdata", "assignors")
 	output, err := exec.CommandContext(t.Context(), "./update.sh", folder).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == exitUnavailable && os.Getenv("CI") != "true" {
@@ -30,7 +30,7 @@ func TestTheGoldenFilesAreWhatTheAssignorsDecide(t *testing.T) {
 		t.Fatalf("./update.sh: %v\n%s", err, output)
 	}
 	if d := cmp.Diff(read(t, golden), read(t, folder)); d != "" {
-		t.Errorf("golden files (-want +got), run test/calibration/assignors/update.sh if the change is meant:\n%.4000s", d)
+		t.Errorf("golden files (-want +got), run test/calibration/assignors/update.sh if the change is intended:\n%.4000s", d)
 	}
 }
 

@@ -15,12 +15,13 @@ import (
 
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/memplan"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// logSamplesEvery is how often the runs of minutes log a sample of each instance.
+// logSamplesEvery is the interval at which runs of minutes log a sample of each instance.
 const logSamplesEvery = time.Second
 
-// calibrate runs scenarios, one after the other, keeps their results and prints them. All are tried; the errors are of those that failed.
+// calibrate runs scenarios one after the other, and stores and prints their results. An error of one scenario does not stop the others.
 func (o *options) calibrate(ctx context.Context, names []string) error {
 	all := scenarios()
 	if len(names) > 0 {
@@ -59,7 +60,7 @@ func (o *options) calibrate(ctx context.Context, names []string) error {
 
 // measure runs one scenario through its phases.
 func (o *options) measure(ctx context.Context, s *scenario, plan *memplan.Plan) (*measurement, error) {
-	e, end, err := o.experiment(ctx, s)
+	e, end, err := o.experiment(s)
 	if err != nil {
 		return nil, err
 	}
@@ -134,24 +135,24 @@ func (o *options) phases(ctx context.Context, e *experiment) (*measurement, erro
 	}, nil
 }
 
-// bounded waits for the agent of each instance to say that its bounds are in force.
+// bounded waits until the agent of each instance reports, and fails if one does not bound the memory of RocksDB.
 func (e *experiment) bounded(ctx context.Context) error {
 	if e.setup.agent == "" {
 		return nil
 	}
-	return e.until(ctx, time.Minute, "the agents answer", func() error {
+	return e.until(ctx, time.Minute, "the agents report", func() error {
 		for _, i := range e.instances {
-			if told, err := i.ask(ctx); err != nil {
+			if latest, err := i.report(ctx); err != nil {
 				return err
-			} else if told.Bounded == report.BoundedOff {
-				return finalError{fmt.Errorf("%s is not bounded: see %s", i.name, i.log)}
+			} else if latest.Bounded == report.BoundedOff {
+				return localkafka.Final(fmt.Errorf("%s is not bounded: see %s", i.Name, i.Log))
 			}
 		}
 		return nil
 	})
 }
 
-// oomKills is the number of processes that the kernel has killed in the cgroups of the living instances.
+// oomKills is the number of OOM kills in the cgroups of the instances.
 func (e *experiment) oomKills() int64 {
 	sum := int64(0)
 	for _, i := range e.instances {
@@ -162,25 +163,25 @@ func (e *experiment) oomKills() int64 {
 	return sum
 }
 
-// nativeMemoryOf keeps what the JVM says of its own native memory at the end of a phase, where that was asked for: it costs time and
-// memory, so it is for finding causes only.
+// nativeMemoryOf stores the JVM's own account of its native memory at the end of a phase if -nmt is set: it costs time and memory, so it
+// is only for the search for causes.
 func (o *options) nativeMemoryOf(ctx context.Context, e *experiment, phase string) error {
 	if !o.nativeMemory {
 		return nil
 	}
 	for _, i := range e.instances {
-		if i.ended() {
+		if i.Ended() {
 			continue
 		}
-		out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.pid), "VM.native_memory", "summary", "scale=KB").CombinedOutput()
+		out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.PID), "VM.native_memory", "summary", "scale=KB").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("jcmd VM.native_memory: %w: %s", err, out)
 		}
-		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", i.pid))
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", i.PID))
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(e.setup.folder, i.name+"."+strings.ReplaceAll(phase, " ", "-"))
+		name := filepath.Join(e.setup.folder, i.Name+"."+strings.ReplaceAll(phase, " ", "-"))
 		if err := errors.Join(os.WriteFile(name+".nmt", out, 0o600), os.WriteFile(name+".smaps", maps, 0o600)); err != nil {
 			return err
 		}
@@ -188,11 +189,11 @@ func (o *options) nativeMemoryOf(ctx context.Context, e *experiment, phase strin
 	return nil
 }
 
-// String is a result for people.
+// String formats the result as text.
 func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", r.Scenario, r.Title, r.verdict())
-	fmt.Fprintf(&b, "  limit %s, heap %s; after the loss %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
+	fmt.Fprintf(&b, "  limit %s, heap %s; after the failure %d tasks, %d RocksDB instances\n", mib(r.Limit), mib(r.Heap), r.Tasks, r.Stores)
 	fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", "native, in MiB", "bound", "expected", "measured")
 	for _, l := range r.Lines {
 		fmt.Fprintf(&b, "  %-28s %9s %9s %9s\n", l.Name, mib(l.Bound), mib(l.Expected), orNothing(l.Measured))
@@ -206,10 +207,10 @@ func (r *result) String() string {
 	return b.String()
 }
 
-// mib is an amount in MiB.
+// mib formats an amount in MiB.
 func mib(b int64) string { return fmt.Sprintf("%.0f", float64(b)/float64(memplan.MiB)) }
 
-// orNothing is an amount in MiB, or nothing where it is not known.
+// orNothing formats an amount in MiB, or "" for an unknown one.
 func orNothing(b int64) string {
 	if b == 0 {
 		return ""

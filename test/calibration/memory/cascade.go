@@ -16,17 +16,19 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// The two ways in which an application runs.
+// The two modes of an application, as stored in the results and as shown in the tables.
 const (
-	asShipped = "default RocksDB memory"
-	bounded   = "with agent and plan"
+	// withDefaults is without agent and plan: each RocksDB instance has caches and memtables of its own, with RocksDB's default sizes.
+	withDefaults = "default RocksDB memory"
+	// bounded is with agent and plan.
+	bounded = "with agent and plan"
 )
 
-// The cascade: three instances under load, of which one is lost. The figures are those of the trial with which the design began.
+// The cascade: three instances under load, one of which fails.
 const (
 	cascadeLimit = 760 * memplan.MiB
 	cascadeHeap  = 256 * memplan.MiB
-	// cascadeTime is how long the survivors are watched after the loss.
+	// cascadeTime is the time for which the survivors are observed after the failure.
 	cascadeTime = 10 * time.Minute
 	// allowedStall is the longest time without progress outside of the rebalance, in ms.
 	allowedStall = 5000
@@ -36,36 +38,36 @@ const (
 type cascadeResult struct {
 	Mode string `json:"mode"`
 	Date string `json:"date"`
-	// Events are what happened, in seconds from the loss on.
+	// Events are in seconds after the failure.
 	Events []event `json:"events"`
-	// OOMKilled is the number of instances that the kernel killed, Instances how many there were.
+	// OOMKilled is the number of OOM-killed instances, Instances the number of all.
 	OOMKilled int `json:"oomKilled"`
 	Instances int `json:"instances"`
-	// Watched is for how many seconds the survivors were watched, Rebalance how many until they had all tasks; 0: never.
+	// Watched is the observation time of the survivors in seconds, Rebalance the time until they had all tasks; 0: never.
 	Watched   int `json:"watched"`
 	Rebalance int `json:"rebalance"`
-	// Stall is the longest time in ms after the loss in which an instance that was RUNNING made no progress, StallRebalance the longest
-	// with a rebalance in it.
+	// Stall is the longest time in ms after the failure without progress of a RUNNING instance, StallRebalance the longest time without
+	// progress that includes a rebalance.
 	Stall          int64 `json:"stall"`
 	StallRebalance int64 `json:"stallRebalance"`
 	// Anon and LeastFile are the largest anonymous memory and the least page cache of a survivor, in bytes; Limit is that of each.
 	Anon      int64 `json:"anon"`
 	LeastFile int64 `json:"leastFile"`
 	Limit     int64 `json:"limit"`
-	// Before and After are the records a second of all instances.
+	// Before and After are the records per second of all instances.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
 
-// event is something that happened.
+// event is an event of a run.
 type event struct {
 	Second int    `json:"second"`
 	What   string `json:"what"`
 	at     time.Time
 }
 
-// held says whether nothing was killed and nothing stalled.
-func (r *cascadeResult) held() bool {
+// stable reports whether no instance was killed or stalled.
+func (r *cascadeResult) stable() bool {
 	return r.OOMKilled == 0 && r.Rebalance > 0 && r.Stall <= allowedStall
 }
 
@@ -74,12 +76,12 @@ func cascadeScenario() scenario {
 	return scenario{
 		Name: "cascade", Title: "the cascade", Topology: "key-value", Stores: 3, Instances: 3, Threads: 2, Tasks: 12,
 		Keys: 480_000, ValueBytes: 1000, Rate: 1000, Speed: 1,
-		// A member that is busy while it restores keeps its tasks; a killed one is missed after 10 s.
+		// A member that is busy with a restore keeps its tasks; a killed one is detected after 10 s.
 		Configs: map[string]string{"consumer.session.timeout.ms": "10000"},
 	}
 }
 
-// cascadePlan is the plan of an instance that must survive the loss of one of three.
+// cascadePlan is the plan of an instance that must tolerate the failure of one of three.
 func cascadePlan(s *scenario) (memplan.Plan, error) {
 	w, err := s.workload()
 	if err != nil {
@@ -103,10 +105,10 @@ func cascadePlan(s *scenario) (memplan.Plan, error) {
 	return plan, nil
 }
 
-// cascade runs it in both ways, and fails unless the one dies and the other lives.
+// cascade runs the cascade in both modes. It fails unless instances with default memory are OOM-killed and bounded ones stay stable.
 func (o *options) cascade(ctx context.Context, modes []string) error {
 	if len(modes) == 0 {
-		modes = []string{asShipped, bounded}
+		modes = []string{withDefaults, bounded}
 	}
 	var errs []error
 	for _, mode := range modes {
@@ -119,19 +121,19 @@ func (o *options) cascade(ctx context.Context, modes []string) error {
 			return err
 		}
 		switch {
-		case mode == asShipped && r.OOMKilled == 0:
-			errs = append(errs, errors.New("with default RocksDB memory, no instance was killed"))
-		case mode == bounded && !r.held():
+		case mode == withDefaults && r.OOMKilled == 0:
+			errs = append(errs, errors.New("with default RocksDB memory no instance was killed"))
+		case mode == bounded && !r.stable():
 			errs = append(errs, errors.New("with agent and plan, an instance was killed or stalled"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// cascadeIn runs the cascade in one way.
+// cascadeIn runs the cascade in one mode.
 func (o *options) cascadeIn(ctx context.Context, mode string) (*cascadeResult, error) {
 	s := cascadeScenario()
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (o *options) cascadeIn(ctx context.Context, mode string) (*cascadeResult, e
 	c := &cascadeRun{experiment: e, stalls: newStalls(), dead: map[*instance]bool{}}
 	c.result = cascadeResult{Mode: mode, Date: time.Now().UTC().Format(time.DateOnly), Instances: s.Instances, Limit: int64(cascadeLimit)}
 	e.setup.limit, e.setup.heap, e.setup.each = int64(cascadeLimit), int64(plan.Heap), c.stalls.note
-	if mode == asShipped {
+	if mode == withDefaults {
 		e.setup.agent = ""
 	}
 	if err := e.prepare(ctx, &plan, logSamplesEvery); err != nil {
@@ -155,16 +157,16 @@ func (o *options) cascadeIn(ctx context.Context, mode string) (*cascadeResult, e
 	return &c.result, c.run(ctx)
 }
 
-// cascadeRun is one run under way.
+// cascadeRun is the state of a run.
 type cascadeRun struct {
 	*experiment
 	result cascadeResult
 	stalls *stalls
-	// dead are the instances that ended by themselves.
+	// dead are the instances that ended unexpectedly.
 	dead map[*instance]bool
 }
 
-// run loads, takes one instance away and watches the others. An instance that the kernel kills is a result, not an error.
+// run loads data, kills one instance and observes the others. An OOM kill is a result, not an error.
 func (c *cascadeRun) run(ctx context.Context) error {
 	c.enter(phaseLoad)
 	if err := c.startInstances(ctx); err != nil {
@@ -177,7 +179,7 @@ func (c *cascadeRun) run(ctx context.Context) error {
 		return err
 	}
 	loaded := func() bool { return len(c.dead) > 0 || c.processed() >= c.generator.sent.Load() }
-	if err := c.look(ctx, loadTime, loaded); err != nil {
+	if err := c.poll(ctx, loadTime, loaded); err != nil {
 		return err
 	}
 	stop := make(chan struct{})
@@ -185,14 +187,14 @@ func (c *cascadeRun) run(ctx context.Context) error {
 	go c.generator.update(ctx, c.scenario.Rate, stop)
 	c.enter(phaseSteady)
 	from, before := time.Now(), c.processed()
-	if err := c.look(ctx, time.Minute, func() bool { return false }); err != nil {
+	if err := c.poll(ctx, time.Minute, func() bool { return false }); err != nil {
 		return err
 	}
 	c.result.Before = float64(c.processed()-before) / time.Since(from).Seconds()
 	lost := time.Now()
 	c.enter(phaseRestore)
-	c.takeAway()
-	err := c.afterwards(ctx, lost)
+	c.killOne()
+	err := c.observe(ctx, lost)
 	for i := range c.result.Events {
 		c.result.Events[i].Second = int(c.result.Events[i].at.Sub(lost).Seconds())
 	}
@@ -205,26 +207,26 @@ func (c *cascadeRun) enter(phase string) {
 	c.stalls.enter(phase, time.Now().UnixMilli())
 }
 
-// happened notes an event.
+// happened records an event.
 func (c *cascadeRun) happened(format string, args ...any) {
 	c.result.Events = append(c.result.Events, event{at: time.Now(), What: fmt.Sprintf(format, args...)})
 }
 
-// takeAway kills one instance, if all live: otherwise the kernel was faster.
-func (c *cascadeRun) takeAway() {
+// killOne kills one instance unless the kernel has already killed one.
+func (c *cascadeRun) killOne() {
 	if len(c.dead) > 0 {
 		c.happened("none is killed: the kernel has already killed one")
 		return
 	}
 	last := c.instances[len(c.instances)-1]
-	c.happened("%s is killed with kill -9", last.name)
+	c.happened("%s is killed with kill -9", last.Name)
 	last.stop(syscall.SIGKILL)
 }
 
-// afterwards watches the survivors.
-func (c *cascadeRun) afterwards(ctx context.Context, lost time.Time) error {
+// observe observes the survivors.
+func (c *cascadeRun) observe(ctx context.Context, lost time.Time) error {
 	settled, done := time.Time{}, int64(0)
-	err := c.look(ctx, cascadeTime, func() bool {
+	err := c.poll(ctx, cascadeTime, func() bool {
 		if settled.IsZero() && c.active() == c.tasks() {
 			settled, done = time.Now(), c.processed()
 			c.result.Rebalance = max(1, int(settled.Sub(lost).Seconds()))
@@ -249,8 +251,8 @@ func (c *cascadeRun) afterwards(ctx context.Context, lost time.Time) error {
 	return err
 }
 
-// look looks every tenth of a second, until the time is over, no instance lives, or what is to be seen has been seen.
-func (c *cascadeRun) look(ctx context.Context, d time.Duration, seen func() bool) error {
+// poll checks broker and instances every tenth of a second, until the time is over, no instance runs, or done returns true.
+func (c *cascadeRun) poll(ctx context.Context, d time.Duration, done func() bool) error {
 	timer, ticker := time.NewTimer(d), time.NewTicker(figuresEvery)
 	defer timer.Stop()
 	defer ticker.Stop()
@@ -262,31 +264,31 @@ func (c *cascadeRun) look(ctx context.Context, d time.Duration, seen func() bool
 			return nil
 		case <-ticker.C:
 		}
-		if err := errors.Join(c.setup.broker.process.failure(), c.generator.failure()); err != nil {
+		if err := errors.Join(c.setup.broker.Process.Failure(), c.generator.failure()); err != nil {
 			return err
 		}
 		for _, i := range c.instances {
-			if i.failure() != nil && !c.dead[i] {
-				c.noteDeath(i)
+			if i.Failure() != nil && !c.dead[i] {
+				c.recordEnd(i)
 			}
 		}
-		if seen() {
+		if done() {
 			return nil
 		}
-		if !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.ended() }) {
+		if !slices.ContainsFunc(c.instances, func(i *instance) bool { return !i.Ended() }) {
 			c.happened("no instance is left")
 			return nil
 		}
 	}
 }
 
-// noteDeath notes that an instance ended by itself.
-func (c *cascadeRun) noteDeath(i *instance) {
+// recordEnd records the unexpected end of an instance.
+func (c *cascadeRun) recordEnd(i *instance) {
 	c.dead[i] = true
 	if m, err := i.cgroup.read(); err == nil && m.OOMKills > 0 {
 		c.result.OOMKilled++
-		c.happened("%s is OOM-killed", i.name)
+		c.happened("%s is OOM-killed", i.Name)
 		return
 	}
-	c.happened("%s has ended: %v", i.name, i.failure())
+	c.happened("%s has ended: %v", i.Name, i.Failure())
 }

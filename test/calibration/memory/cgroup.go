@@ -14,24 +14,24 @@ import (
 	"strings"
 )
 
-// cgroup is a memory cgroup with a limit, as a container has.
+// cgroup is a memory cgroup with a limit, like that of a container.
 type cgroup struct {
 	path string
 	v2   bool
 }
 
-// memory is what a cgroup is charged with, in bytes.
+// memory is the memory charged to a cgroup, in bytes.
 type memory struct {
 	Usage int64 `json:"usage"`
-	// Anon has no file behind it, so it cannot be taken back: heap, native memory, stacks. File is page cache.
+	// Anon is not backed by files, so it cannot be reclaimed: heap, native memory, stacks. File is page cache.
 	Anon int64 `json:"anon"`
 	File int64 `json:"file"`
-	// Kernel has sockets, page tables and stacks in it.
+	// Kernel includes sockets, page tables and stacks.
 	Kernel   int64 `json:"kernel"`
 	OOMKills int64 `json:"oomKills,omitempty"`
 }
 
-// newCgroup makes a cgroup below this process's own (version 1), or below the root (version 2, where processes are in leaves only).
+// newCgroup creates a cgroup below that of this process (version 1), or below the root (version 2, where only leaves have processes).
 func newCgroup(name string, limit int64) (*cgroup, error) {
 	c := &cgroup{path: filepath.Join("/sys/fs/cgroup", name)}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
@@ -73,13 +73,13 @@ func (c *cgroup) file(v1, v2 string) string {
 	return filepath.Join(c.path, v1)
 }
 
-// procs is the file through which a process enters.
+// procs is the file to which a process writes its id to enter.
 func (c *cgroup) procs() string { return filepath.Join(c.path, "cgroup.procs") }
 
-// remove removes the cgroup, which must have no processes any more.
+// remove removes the cgroup, which must be empty.
 func (c *cgroup) remove() error { return os.Remove(c.path) }
 
-// read takes the figures.
+// read reads the figures.
 func (c *cgroup) read() (memory, error) {
 	stat, err := os.ReadFile(filepath.Join(c.path, "memory.stat"))
 	if err != nil {
@@ -96,7 +96,8 @@ func (c *cgroup) read() (memory, error) {
 	}
 	m := memory{Usage: usage, OOMKills: fields(events)["oom_kill"]}
 	if c.v2 {
-		m.Anon, m.File, m.Kernel = values["anon"], values["file"], values["kernel"]+values["sock"]
+		m.Anon, m.File = values["anon"], values["file"]
+		m.Kernel = values["kernel"] + values["sock"]
 		return m, nil
 	}
 	m.Anon, m.File = values["total_rss"], values["total_cache"]

@@ -13,7 +13,7 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// aPlan has a line of each sort.
+// aPlan returns a plan with a line of each kind.
 func aPlan() *memplan.Plan {
 	line := func(region memplan.Region, pool memplan.Pool, bound, expected memplan.Bytes) memplan.Line {
 		return memplan.Line{Region: region, Pool: pool, Name: string(region), Bound: bound, Expected: expected}
@@ -57,16 +57,16 @@ func TestVerdict(t *testing.T) {
 		result result
 		want   string
 	}{
-		"all holds":                         {resultOf(110, 100, 100, 5, 5, 0), "holds"},
-		"expected is 10 % above":            {resultOf(200, 110, 100, 0, 0, 0), "holds"},
-		"expected is far above":             {resultOf(200, 125, 100, 0, 0, 0), "bound holds; expected peak +25 %"},
-		"expected is far below":             {resultOf(200, 80, 100, 0, 0, 0), "bound holds; expected peak -20 %"},
-		"the peak is above the bound":       {resultOf(99, 95, 100, 0, 0, 0), "peak above the bound"},
-		"the kernel killed one":             {resultOf(110, 100, 100, 0, 0, 1), "OOM-killed"},
-		"the live set does not fit":         {resultOf(110, 100, 100, 5, 6, 0), "live set above the heap"},
-		"nothing was measured, so far":      {resultOf(110, 100, 0, 0, 0, 0), "holds"},
-		"a kill is worse than a high peak":  {resultOf(99, 0, 100, 0, 0, 1), "OOM-killed"},
-		"a high peak is worse than the off": {resultOf(99, 50, 100, 0, 0, 0), "peak above the bound"},
+		"everything is within its bound":        {resultOf(110, 100, 100, 5, 5, 0), "holds"},
+		"expected is 10 % above":                {resultOf(200, 110, 100, 0, 0, 0), "holds"},
+		"expected is far above":                 {resultOf(200, 125, 100, 0, 0, 0), "bound holds; expected peak +25 %"},
+		"expected is far below":                 {resultOf(200, 80, 100, 0, 0, 0), "bound holds; expected peak -20 %"},
+		"the peak is above the bound":           {resultOf(99, 95, 100, 0, 0, 0), "peak above the bound"},
+		"an OOM kill":                           {resultOf(110, 100, 100, 0, 0, 1), "OOM-killed"},
+		"a live set above the heap":             {resultOf(110, 100, 100, 5, 6, 0), "live set above the heap"},
+		"no measurement":                        {resultOf(110, 100, 0, 0, 0, 0), "holds"},
+		"a kill is worse than a high peak":      {resultOf(99, 0, 100, 0, 0, 1), "OOM-killed"},
+		"a high peak is worse than a deviation": {resultOf(99, 50, 100, 0, 0, 0), "peak above the bound"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNoBoundIsBelowWhatWasMeasured holds the planner, as it is now, against everything that docs/calibration has.
-func TestNoBoundIsBelowWhatWasMeasured(t *testing.T) {
+// TestNoBoundIsBelowAMeasurement compares the plans of the current planner with all measurements in docs/calibration.
+func TestNoBoundIsBelowAMeasurement(t *testing.T) {
 	all, err := compared("../../../docs/calibration")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,9 @@ func TestPeaksKeepTheLargestAndTheLeastPageCache(t *testing.T) {
 	}
 	other := peaks{Samples: 4, Anon: 2, File: 50, LeastFile: 20, Direct: 8}
 	p.merge(&other)
-	want.Samples, want.File, want.Direct = 6, 50, 8
+	want.Samples = 6
+	want.File = 50
+	want.Direct = 8
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("merged: %s", diff)
 	}
@@ -142,7 +144,7 @@ func TestKeepReplacesTheResultOfTheSameName(t *testing.T) {
 	}
 }
 
-func TestReadLinesSaysWhereItIsBroken(t *testing.T) {
+func TestReadLinesRejectsAnotherType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broken.jsonl")
 	if err := writeLines(path, []string{"no result"}); err != nil {
 		t.Fatal(err)
@@ -152,7 +154,7 @@ func TestReadLinesSaysWhereItIsBroken(t *testing.T) {
 	}
 }
 
-func TestTrendHasARowForEachTenMinutesThatAreFull(t *testing.T) {
+func TestTrendHasARowForEachFullTenMinutes(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	one := func(minutes float64, phase string, anon int64) sample {
 		return sample{At: at.Add(time.Duration(minutes * float64(time.Minute))), Phase: phase, memory: memory{Anon: anon}, CacheUsage: 10, Stores: 2,
@@ -186,31 +188,31 @@ func TestSlopeIsInBytesAnHourAfterSettling(t *testing.T) {
 
 func TestStallsAreTheLongestTimeWithoutProgressInAPhase(t *testing.T) {
 	s := newStalls()
-	tell := func(name string, at, processed int64) {
+	note := func(name string, at, processed int64) {
 		s.note(name, &figures{At: at, Processed: processed, State: "RUNNING"})
 	}
 	s.enter("one", 0)
-	tell("a", 100, 1)
-	tell("a", 200, 2)
-	tell("b", 200, 1)
-	tell("a", 300, 2)
-	tell("a", 900, 2) // frozen
-	tell("a", 1000, 3)
+	note("a", 100, 1)
+	note("a", 200, 2)
+	note("b", 200, 1)
+	note("a", 300, 2)
+	note("a", 900, 2) // frozen
+	note("a", 1000, 3)
 	if got := s.in("one"); got != 800 {
 		t.Errorf("in one: %d ms, want 800", got)
 	}
 	s.enter("two", 5000)
-	tell("b", 5400, 2) // it stood still before as well, which the phase before is to blame for
-	tell("a", 5100, 4)
+	note("b", 5400, 2) // the time before belongs to the previous phase
+	note("a", 5100, 4)
 	if got := s.in("two"); got != 400 {
 		t.Errorf("in two: %d ms, want 400", got)
 	}
 	if got := s.in("three"); got != 0 {
-		t.Errorf("a phase that was not: %d ms", got)
+		t.Errorf("an unknown phase: %d ms", got)
 	}
 }
 
-func TestAStallWithARebalanceInItCountsApart(t *testing.T) {
+func TestAStallWithARebalanceCountsSeparately(t *testing.T) {
 	s := newStalls()
 	s.enter("one", 0)
 	for _, f := range []figures{

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// logFragmentationEvery is how often the long run logs a sample.
+	// logFragmentationEvery is the interval at which the long run logs a sample.
 	logFragmentationEvery = 10 * time.Second
-	// trendEvery is the time that a row of the trend stands for, settledAfter when caches are full, code is compiled and malloc has made its
-	// holes (measured: until then it grows, and the slope of the rest is what fragmentation adds).
+	// trendEvery is the duration of a row of the trend. After settledAfter caches are full, code is compiled and malloc has reached its
+	// level of free blocks (measured: memory grows until then; the slope of the rest is due to fragmentation).
 	trendEvery   = 10 * time.Minute
 	settledAfter = 40 * time.Minute
 )
@@ -23,7 +23,7 @@ const (
 type trendResult struct {
 	// From is the beginning in minutes after the first load.
 	From int `json:"from"`
-	// Mean and Most are of the anonymous memory less the heap.
+	// Mean and Most (the maximum) are of the anonymous memory less the heap.
 	Mean int64 `json:"mean"`
 	Most int64 `json:"most"`
 	// Cache is the mean use of the shared cache, JVM the metaspace, compiled code and direct memory at the end.
@@ -39,10 +39,10 @@ type trendResult struct {
 	Expected int64 `json:"expected"`
 }
 
-// fragmentation runs one instance under steady updates for hours, and keeps the trend.
+// fragmentation runs one instance under steady updates for hours, and stores the trend.
 func (o *options) fragmentation(ctx context.Context) error {
 	s := fragmentation()
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (o *options) fragmentation(ctx context.Context) error {
 	return o.keepTrend(filepath.Join(e.setup.folder, "samples.jsonl"))
 }
 
-// keepTrend makes the trend of the samples of a long run and keeps it.
+// keepTrend computes the trend of a long run from its samples and stores it.
 func (o *options) keepTrend(samples string) error {
 	all, err := readLines[sample](samples)
 	if err != nil {
@@ -88,16 +88,19 @@ func (o *options) keepTrend(samples string) error {
 	r := compare(&s, &plan, &measurement{Heap: int64(plan.Heap)})
 	trend := trendOf(all, r.Heap)
 	for i := range trend {
-		trend[i].Heap, trend[i].Bound, trend[i].Expected = r.Heap, r.Bound, r.Expected
+		trend[i].Heap = r.Heap
+		trend[i].Bound = r.Bound
+		trend[i].Expected = r.Expected
 	}
 	return writeLines(filepath.Join(o.results, "fragmentation.jsonl"), trend)
 }
 
-// trendOf puts the samples of steady updates into rows of trendEvery. A row that is not full is left out.
+// trendOf aggregates the samples of steady updates into rows of trendEvery. An incomplete last row is left out.
 func trendOf(samples []sample, heap int64) []trendResult {
 	var rows []trendResult
 	var begin time.Time
-	var sums struct{ count, anon, cache int64 }
+	type sums struct{ count, anon, cache int64 }
+	var sum sums
 	for i := range samples {
 		s := &samples[i]
 		if s.Phase != phaseSteady {
@@ -109,13 +112,18 @@ func trendOf(samples []sample, heap int64) []trendResult {
 		row := int(s.At.Sub(begin) / trendEvery)
 		if row >= len(rows) {
 			rows = append(rows, trendResult{From: row * int(trendEvery.Minutes())})
-			sums.count, sums.anon, sums.cache = 0, 0, 0
+			sum = sums{}
 		}
 		r := &rows[len(rows)-1]
-		sums.count, sums.anon, sums.cache = sums.count+1, sums.anon+s.Anon-heap, sums.cache+s.CacheUsage
-		r.Mean, r.Cache = sums.anon/sums.count, sums.cache/sums.count
-		r.Most, r.Stores = max(r.Most, s.Anon-heap), max(r.Stores, s.Stores)
-		r.JVM, r.Processed = s.Metaspace+s.CodeCache+s.Direct, s.Processed
+		sum.count++
+		sum.anon += s.Anon - heap
+		sum.cache += s.CacheUsage
+		r.Mean = sum.anon / sum.count
+		r.Cache = sum.cache / sum.count
+		r.Most = max(r.Most, s.Anon-heap)
+		r.Stores = max(r.Stores, s.Stores)
+		r.JVM = s.Metaspace + s.CodeCache + s.Direct
+		r.Processed = s.Processed
 	}
 	if n := len(samples); len(rows) > 0 && samples[n-1].At.Sub(begin)%trendEvery < trendEvery-2*logFragmentationEvery {
 		rows = rows[:len(rows)-1]
@@ -123,22 +131,27 @@ func trendOf(samples []sample, heap int64) []trendResult {
 	return rows
 }
 
-// slope is the growth of the mean in bytes an hour after settledAfter, by least squares.
+// slope is the growth of the mean in bytes per hour after settledAfter, by least squares.
 func slope(rows []trendResult) float64 {
-	var n, x, y, xx, xy float64
+	var n, sumX, sumY, sumXX, sumXY float64
 	for i := range rows {
 		if r := &rows[i]; r.From >= int(settledAfter.Minutes()) {
 			hours := float64(r.From) / 60
-			n, x, y, xx, xy = n+1, x+hours, y+float64(r.Mean), xx+hours*hours, xy+hours*float64(r.Mean)
+			mean := float64(r.Mean)
+			n++
+			sumX += hours
+			sumY += mean
+			sumXX += hours * hours
+			sumXY += hours * mean
 		}
 	}
-	if d := n*xx - x*x; d != 0 {
-		return (n*xy - x*y) / d
+	if d := n*sumXX - sumX*sumX; d != 0 {
+		return (n*sumXY - sumX*sumY) / d
 	}
 	return 0
 }
 
-// fragmentationTable is the trend.
+// fragmentationTable returns the table of the trend.
 func fragmentationTable(folder string) (string, error) {
 	rows, err := readLines[trendResult](filepath.Join(folder, "fragmentation.jsonl"))
 	if err != nil {

@@ -19,9 +19,10 @@ import (
 
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// figures are what an instance says of itself (test/java/.../Figures.java): bytes, and milliseconds.
+// figures are the figures that an instance prints (test/java/.../Figures.java): in bytes and milliseconds.
 type figures struct {
 	At        int64  `json:"at"`
 	State     string `json:"state"`
@@ -33,41 +34,44 @@ type figures struct {
 	CodeCache int64  `json:"codeCache"`
 	Direct    int64  `json:"direct"`
 	Threads   int    `json:"threads"`
-	// Collecting is the time in collections so far, Running the time from the start to RUNNING.
+	// Collecting is the total time of garbage collections, Running the time from the start to RUNNING.
 	Collecting int64 `json:"collecting"`
 	Running    int64 `json:"running"`
 }
 
-// setup is how the instances of an application run.
+// setup is the configuration of the instances of an application.
 type setup struct {
 	classPath   string
 	application string
-	broker      *broker
+	broker      *localkafka.Broker
 	folder      string
 	// limit of the cgroup.
 	limit int64
-	// heap is the size of the heap, all of which is resident from the start, so that it can be subtracted.
+	// heap is the size of the heap. It is fully resident from the start, so that it can be subtracted.
 	heap int64
-	// agent is the agent's jar and planFolder its plan; empty: the application runs as shipped.
+	// agent is the agent's jar and planFolder its plan. Without agent the application runs with default RocksDB memory.
 	agent, planFolder string
 	// configs and arguments of the application.
 	configs map[string]string
 	// flags are further flags of the JVM.
 	flags []string
-	// each is called with all figures that an instance tells, in their order; it may be nil.
+	// each, if set, is called with the figures of each instance in their order.
 	each func(name string, f *figures)
 }
 
 // instance is a running instance in its cgroup.
 type instance struct {
-	*process
+	*localkafka.Process
 	cgroup *cgroup
 	// address of the agent's report; empty without the agent.
 	address string
 	latest  atomic.Pointer[figures]
 }
 
-// startInstance starts an instance.
+// enterCgroup writes its own process id to a file and becomes the command in its arguments.
+const enterCgroup = `echo $$ > "$0" && exec "$@"`
+
+// startInstance starts an instance in a cgroup of its own.
 func (s *setup) startInstance(ctx context.Context, name string) (*instance, error) {
 	group, err := newCgroup(fmt.Sprintf("streamweir-calibrate-%d-%s", os.Getpid(), name), s.limit)
 	if err != nil {
@@ -77,7 +81,10 @@ func (s *setup) startInstance(ctx context.Context, name string) (*instance, erro
 	i.latest.Store(&figures{})
 	argv, err := s.command(ctx, i, name)
 	if err == nil {
-		i.process, err = start(ctx, s.folder, name, group, func(line []byte) { s.line(i, name, line) }, argv...)
+		i.Process, err = localkafka.Start(ctx, localkafka.Command{
+			Name: name, Folder: s.folder, Argv: append([]string{"sh", "-c", enterCgroup, group.procs()}, argv...),
+			Stdout: localkafka.NewLines(func(line []byte) { s.line(i, name, line) }),
+		})
 	}
 	if err != nil {
 		_ = group.remove()
@@ -86,16 +93,15 @@ func (s *setup) startInstance(ctx context.Context, name string) (*instance, erro
 	return i, nil
 }
 
-// command is the command line: what the plan says for the JVM, and the heap's pages touched at the start.
+// command is the command line: with the plan's JVM options, and with a heap that is resident from the start.
 func (s *setup) command(ctx context.Context, i *instance, name string) ([]string, error) {
 	argv := []string{"env", "MALLOC_ARENA_MAX=2", "java"}
 	if s.agent != "" {
-		free, err := freeAddresses(ctx, 1)
-		if err != nil {
+		var err error
+		if i.address, err = localkafka.FreeAddress(ctx, localkafka.Loopback); err != nil {
 			return nil, err
 		}
-		i.address = free[0]
-		_, port, _ := strings.Cut(free[0], ":")
+		_, port, _ := strings.Cut(i.address, ":")
 		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, planfile.OptionsKey))
 	} else {
 		argv = append(argv, fmt.Sprintf("-Xmx%d", s.heap))
@@ -103,10 +109,10 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 	argv = append(argv, fmt.Sprintf("-Xms%d", s.heap), "-XX:+AlwaysPreTouch", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true")
 	argv = append(argv, s.flags...)
-	argv = append(argv, "-cp", s.classPath, "dev.streamweir.calibrate.App")
+	argv = append(argv, "-cp", s.classPath, localkafka.AppClass)
 	configs := maps.Clone(s.configs)
 	configs["application.id"] = s.application
-	configs["bootstrap.servers"] = s.broker.address
+	configs["bootstrap.servers"] = s.broker.Address
 	configs["client.id"] = name
 	configs["state.dir"] = filepath.Join(s.folder, name+".state")
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
@@ -115,7 +121,7 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 	return argv, nil
 }
 
-// line takes a line of an instance's output.
+// line processes a line of an instance's output.
 func (s *setup) line(i *instance, name string, line []byte) {
 	f := &figures{}
 	if json.Unmarshal(line, f) != nil {
@@ -129,12 +135,12 @@ func (s *setup) line(i *instance, name string, line []byte) {
 
 // stop ends the instance and removes its cgroup.
 func (i *instance) stop(signal syscall.Signal) {
-	i.end(signal)
-	_ = eventually(context.Background(), 10*time.Second, "the cgroup is empty", i.cgroup.remove)
+	_ = i.Signal(signal)
+	_ = localkafka.Eventually(context.Background(), 10*time.Second, "the cgroup is empty", func(context.Context) error { return i.cgroup.remove() })
 }
 
-// ask gets the agent's report.
-func (i *instance) ask(ctx context.Context) (*report.Report, error) {
+// report reads the agent's report.
+func (i *instance) report(ctx context.Context) (*report.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.address+report.Path, http.NoBody)
@@ -146,6 +152,6 @@ func (i *instance) ask(ctx context.Context) (*report.Report, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	told := &report.Report{}
-	return told, json.NewDecoder(response.Body).Decode(told)
+	latest := &report.Report{}
+	return latest, json.NewDecoder(response.Body).Decode(latest)
 }

@@ -20,7 +20,7 @@ type generator struct {
 	// keys is the number of keys of each topic; updates go to the first hot of them.
 	keys, hot  int
 	valueBytes int
-	// speed is how much faster than the clock the timestamps go, so that windows pass in a short run.
+	// speed is the factor by which timestamps advance faster than the clock, so that windows close in a short run.
 	speed float64
 
 	from   time.Time
@@ -31,15 +31,15 @@ type generator struct {
 }
 
 const (
-	// keyBytes is the length of a key; the foreign keys of the applications have it too.
+	// keyBytes is the length of a key and of a foreign key.
 	keyBytes = 16
-	// timeBehind keeps timestamps that run fast behind the clock: a broker refuses those of the future (message.timestamp.after.max.ms).
+	// timeBehind keeps fast timestamps behind the clock: a broker refuses timestamps in the future (message.timestamp.after.max.ms).
 	timeBehind = 2 * time.Hour
-	// tick is how often updates are written.
+	// tick is the interval between two batches of updates.
 	tick = 10 * time.Millisecond
 )
 
-// newGenerator makes a generator. The same seed gives the same records.
+// newGenerator creates a generator. It always generates the same records.
 func newGenerator(client *kgo.Client, s *scenario, topics ...string) *generator {
 	g := &generator{
 		client: client, topics: topics, keys: s.Keys, hot: s.Hot, valueBytes: s.ValueBytes, speed: s.Speed,
@@ -48,13 +48,13 @@ func newGenerator(client *kgo.Client, s *scenario, topics ...string) *generator 
 	if g.hot <= 0 {
 		g.hot = g.keys
 	}
-	for i := range g.noise { // 16 symbols: half of it is left after compression
+	for i := range g.noise { // 16 symbols: compression halves it
 		g.noise[i] = "0123456789abcdef"[g.random.IntN(16)]
 	}
 	return g
 }
 
-// fill writes each key of each topic once, as fast as the broker takes it.
+// fill writes each key of each topic once, as fast as the broker accepts it.
 func (g *generator) fill(ctx context.Context) error {
 	for i := range g.keys {
 		for _, topic := range g.topics {
@@ -67,7 +67,7 @@ func (g *generator) fill(ctx context.Context) error {
 	return g.flush(ctx)
 }
 
-// burst writes updates of random keys, as fast as the broker takes them.
+// burst writes updates of random keys, as fast as the broker accepts them.
 func (g *generator) burst(ctx context.Context, updates int) error {
 	for i := range updates {
 		g.write(ctx, g.topics[i%len(g.topics)], g.random.IntN(g.hot))
@@ -75,7 +75,7 @@ func (g *generator) burst(ctx context.Context, updates int) error {
 	return g.flush(ctx)
 }
 
-// flush waits until the broker has what was written.
+// flush waits until the broker has acknowledged all records.
 func (g *generator) flush(ctx context.Context) error {
 	if err := g.client.Flush(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (g *generator) flush(ctx context.Context) error {
 	return g.failure()
 }
 
-// update writes so many updates of random keys a second until it is told to stop.
+// update writes updates of random keys at a rate per second until stop is closed.
 func (g *generator) update(ctx context.Context, rate int, stop <-chan struct{}) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -102,7 +102,7 @@ func (g *generator) update(ctx context.Context, rate int, stop <-chan struct{}) 
 	}
 }
 
-// write hands one record to the client, and waits where too many are under way.
+// write passes one record to the client, and waits while too many are in flight.
 func (g *generator) write(ctx context.Context, topic string, key int) {
 	value := make([]byte, g.valueBytes)
 	at := g.random.IntN(len(g.noise) - g.valueBytes)

@@ -1,19 +1,18 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Calibrate is the instrument by which the planner's constants are set. It runs real Kafka Streams applications against a real broker,
-// each instance in a memory cgroup and bounded by the agent with a plan of the planner's own, and prints what was predicted against what
-// was measured.
+// The memory calibration measures the memory of real Kafka Streams applications against the plans of the planner, whose constants are set
+// by it. Each instance runs in a memory cgroup against a real broker, bounded by the agent and a plan.
 //
-//	calibrate run [SCENARIO ...]   first load, steady updates, loss of an instance, restore, steady updates
+//	calibrate run [SCENARIO ...]   first load, steady updates, failure of an instance, restore, steady updates
 //	calibrate fragmentation        one instance under steady updates for hours
-//	calibrate cascade [WAY ...]    three instances, of which one is lost, as shipped and with agent and plan
-//	calibrate throughput           with agent and plan against as shipped
-//	calibrate start                what the agent costs at the start
-//	calibrate trend SAMPLES        keep the trend of a run for fragmentation that was stopped early, by the samples that it kept
+//	calibrate cascade [MODE ...]   three instances, one of which fails; "default RocksDB memory" and "with agent and plan"
+//	calibrate throughput           with agent and plan against default RocksDB memory
+//	calibrate start                the cost of the agent at the start
+//	calibrate trend SAMPLES        compute the trend of a fragmentation run that was stopped early, from its samples
 //	calibrate table                write the tables of docs/calibration.md from the results
 //
-// It needs Linux with memory cgroups (version 1 or 2), root, Java 17 and, once, Maven.
+// It needs Linux with memory cgroups (version 1 or 2), root, Java 17 and, for the first build, Maven.
 package main
 
 import (
@@ -23,31 +22,31 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // options are the flags.
 type options struct {
-	// agent is the jar, results the folder of the results, keep the folder of logs and samples.
+	// agent is the jar, results the folder of the results, keep the folder for logs and samples, document the page with the tables.
 	agent, results, keep, document string
 	duration                       time.Duration
-	// nativeMemory has the JVM track its native memory.
+	// nativeMemory enables the JVM's native memory tracking.
 	nativeMemory bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "agent/streamweir-agent.jar", "the agent's jar")
-	flag.StringVar(&o.results, "results", "docs/calibration", "the folder of the results, lines of JSON")
-	flag.StringVar(&o.keep, "keep", "", "a folder for logs and samples; they are removed if it is empty")
+	flag.StringVar(&o.results, "results", "docs/calibration", "the folder of the results (lines of JSON)")
+	flag.StringVar(&o.keep, "keep", "", "a folder for logs and samples; without it they are removed")
 	flag.StringVar(&o.document, "document", "docs/calibration.md", "the document with the tables")
-	flag.DurationVar(&o.duration, "duration", 2*time.Hour, "how long the run for fragmentation lasts")
-	flag.BoolVar(&o.nativeMemory, "nmt", false, "have the JVMs track their native memory, and keep it with the samples")
+	flag.DurationVar(&o.duration, "duration", 2*time.Hour, "the duration of the fragmentation run")
+	flag.BoolVar(&o.nativeMemory, "nmt", false, "enable native memory tracking, and store its summaries with the samples")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx, flag.Args())
@@ -58,11 +57,11 @@ func main() {
 	}
 }
 
-// run does what the arguments say.
+// run runs the command in the arguments.
 func (o *options) run(ctx context.Context, args []string) error {
-	const what = "run, fragmentation, trend, cascade, throughput, start or table"
+	const commands = "run, fragmentation, trend, cascade, throughput, start or table"
 	if len(args) == 0 {
-		return errors.New("say what to do: " + what)
+		return errors.New("missing command: " + commands)
 	}
 	switch args[0] {
 	case "run":
@@ -71,7 +70,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return o.fragmentation(ctx)
 	case "trend":
 		if len(args) != 2 {
-			return errors.New("trend: give the file samples.jsonl of the run")
+			return errors.New("trend: the argument must be the file samples.jsonl of the run")
 		}
 		return o.keepTrend(args[1])
 	case "cascade":
@@ -83,23 +82,12 @@ func (o *options) run(ctx context.Context, args []string) error {
 	case "table":
 		return o.writeTables()
 	default:
-		return fmt.Errorf("%q: it must be %s", args[0], what)
+		return fmt.Errorf("unknown command %q: use %s", args[0], commands)
 	}
 }
 
-// classPath builds the Java side if the cache lacks it, and is its class path.
-func classPath(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "test/java/build.sh")
-	command.Stderr = os.Stderr
-	out, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("test/java/build.sh (run in the root of the checkout): %w", err)
-	}
-	folder := strings.TrimSpace(string(out))
-	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*"), nil
-}
-
-// folder is where an experiment keeps its files, and what removes it; of what is kept, the broker's storage is removed.
+// folder creates the folder of an experiment and returns a function that removes it. If logs are kept, the function removes only the
+// storage of the broker.
 func (o *options) folder(name string) (string, func(), error) {
 	if o.keep == "" {
 		folder, err := os.MkdirTemp("", "streamweir-calibrate-")
@@ -112,9 +100,9 @@ func (o *options) folder(name string) (string, func(), error) {
 	return folder, func() { _ = os.RemoveAll(filepath.Join(folder, "storage")) }, err
 }
 
-// experiment prepares one of a scenario with the agent and its plan.
-func (o *options) experiment(ctx context.Context, s *scenario) (*experiment, func(), error) {
-	classes, err := classPath(ctx)
+// experiment prepares a run of a scenario with the agent and its plan. The returned function ends it.
+func (o *options) experiment(s *scenario) (*experiment, func(), error) {
+	classes, err := localkafka.ClassPath()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,22 +12,22 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// planned is a scenario's plan for the load that one instance has after the losses.
+// planned is a scenario's plan for the load that one instance has after the failures.
 func planned(s *scenario) (memplan.Plan, error) {
 	w, err := s.workload()
 	if err != nil {
 		return memplan.Plan{}, err
 	}
-	return planAtNeed(&w, memplan.ColdStart(w, s.Threads))
+	return planAtRequiredLimit(&w, memplan.ColdStart(w, s.Threads))
 }
 
-// planAtNeed plans a load under the smallest limit that holds it with no config lowered: so that the lines have no room that is not used.
-func planAtNeed(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
+// planAtRequiredLimit plans a load under the smallest limit with which no config is lowered, so that the lines contain no unused memory.
+func planAtRequiredLimit(w *memplan.Workload, load memplan.Load) (memplan.Plan, error) {
 	policy := memplan.DefaultPolicy()
-	need := memplan.PlanFor(*w, load, policy, 0).RequiredLimitAtDefaults
-	plan := memplan.PlanFor(*w, load, policy, need)
+	required := memplan.PlanFor(*w, load, policy, 0).RequiredLimitAtDefaults
+	plan := memplan.PlanFor(*w, load, policy, required)
 	if !plan.Fits() {
-		return plan, fmt.Errorf("the plan does not fit its own need of %v", need)
+		return plan, fmt.Errorf("the plan does not fit its own required limit of %v", required)
 	}
 	return plan, nil
 }

@@ -23,7 +23,7 @@ func TestEachScenarioHasAPlanThatFits(t *testing.T) {
 		s := &all[i]
 		t.Run(s.Name, func(t *testing.T) {
 			if names[s.Name] {
-				t.Error("the name is there twice")
+				t.Error("duplicate name")
 			}
 			names[s.Name] = true
 			plan, err := planned(s)
@@ -46,14 +46,14 @@ func must(subtopologies []memplan.Subtopology, _ []memplan.Store) []memplan.Subt
 	return subtopologies
 }
 
-func TestTheCascadeIsPlannedForMoreThanItsShare(t *testing.T) {
+func TestTheCascadePlanCoversMoreThanItsShare(t *testing.T) {
 	s := cascadeScenario()
 	plan, err := cascadePlan(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if share := s.Tasks / s.Instances; plan.Load.Active <= share {
-		t.Errorf("the plan is for %d tasks, which is not more than the share of %d", plan.Load.Active, share)
+		t.Errorf("the plan is for %d tasks, want more than the share of %d", plan.Load.Active, share)
 	}
 	if plan.Heap != cascadeHeap || plan.Limit != cascadeLimit {
 		t.Errorf("heap %v, limit %v", plan.Heap, plan.Limit)
@@ -129,10 +129,10 @@ func TestArgumentsNameTheTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.arguments("app")
-	if got["calibrate.left"] != "app.left" || got["calibrate.output"] != "app.output" {
+	if got["app.left"] != "app.left" || got["app.output"] != "app.output" {
 		t.Errorf("arguments %v", got)
 	}
 	if _, err := find("nothing"); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
-		t.Errorf("a scenario that is not there: %v", err)
+		t.Errorf("an unknown scenario: %v", err)
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// measurement is what a run measured. All amounts are bytes.
+// measurement is the result of a run. All amounts are bytes.
 type measurement struct {
 	Scenario string `json:"scenario"`
 	Date     string `json:"date"`
-	// Limit of the cgroup and Heap of the JVM, by the plan that was in force. The heap is resident in full from the start.
+	// Limit of the cgroup and Heap of the JVM, from the plan of that day. The heap is fully resident from the start.
 	Limit int64 `json:"limit"`
 	Heap  int64 `json:"heap"`
-	// HeapLive is what the heap held after a full collection at the end.
+	// HeapLive is the used heap after a full collection at the end.
 	HeapLive int64         `json:"heapLive"`
 	OOMKills int64         `json:"oomKills"`
 	Phases   []phaseResult `json:"phases"`
 }
 
-// result is a measurement beside what the planner, as it is now, predicts for the same scenario. So a change of the model shows at once
-// against everything that was ever measured.
+// result is a measurement with the prediction of the current planner for the same scenario, so that a change of the model is compared with
+// all measurements.
 type result struct {
 	measurement
 	Title string
@@ -39,12 +39,12 @@ type result struct {
 	Lines []lineResult
 	// Bound and Expected are the sums of those lines, Peak is the largest anonymous memory of a cgroup less the heap.
 	Bound, Expected, Peak int64
-	// HeapLines is the sum of the bounds of the heap's lines without the collector's room, KernelBound what the plan has for the kernel's
-	// memory: page tables, kernel objects, sockets.
+	// HeapLines is the sum of the bounds of the heap's lines without the collector's reserve, KernelBound the bound of the kernel's memory:
+	// page tables, kernel objects, sockets.
 	HeapLines, KernelBound int64
 }
 
-// lineResult is a line of the plan. Measured is its largest measured value, 0 where it cannot be told apart.
+// lineResult is a line of the plan. Measured is its largest measured value, 0 if it cannot be measured separately.
 type lineResult struct {
 	Region                    memplan.Region
 	Name                      string
@@ -58,18 +58,18 @@ type phaseResult struct {
 	peaks
 }
 
-// anonymous says whether a native line is memory without a file behind it, which memory.stat shows as rss or anon: all but the page
-// cache and what the kernel has.
+// anonymous reports whether a native line is anonymous memory, shown by memory.stat as rss or anon: all but the page cache and the memory
+// of the kernel.
 func anonymous(l *memplan.Line) bool {
 	return l.Pool == memplan.Native && l.Region != memplan.RegionPageCache && !kernels(l)
 }
 
-// kernels says whether a line is the kernel's memory.
+// kernels reports whether a line is memory of the kernel.
 func kernels(l *memplan.Line) bool {
 	return slices.Contains([]memplan.Region{memplan.RegionKernel, memplan.RegionKernelObjects, memplan.RegionSockets}, l.Region)
 }
 
-// compare puts what was measured beside the plan.
+// compare combines a measurement and the plan.
 func compare(s *scenario, plan *memplan.Plan, m *measurement) result {
 	all, _ := m.peaks()
 	r := result{
@@ -91,7 +91,7 @@ func compare(s *scenario, plan *memplan.Plan, m *measurement) result {
 	return r
 }
 
-// measured is the peak of a line that the JVM or the agent tells apart.
+// measured is the peak of a line that the JVM or the agent reports separately.
 func measured(l *memplan.Line, p *peaks) int64 {
 	switch l.Region {
 	case memplan.RegionMetaspace:
@@ -107,7 +107,7 @@ func measured(l *memplan.Line, p *peaks) int64 {
 	}
 }
 
-// compared are all measurements beside the plans of today.
+// compared returns all measurements with the current plans.
 func compared(folder string) ([]result, error) {
 	measured, err := readLines[measurement](filepath.Join(folder, "scenarios.jsonl"))
 	if err != nil {
@@ -128,7 +128,7 @@ func compared(folder string) ([]result, error) {
 	return all, nil
 }
 
-// peaks are those of all phases, and the phase in which the anonymous memory was largest.
+// peaks returns the peaks of all phases, and the phase with the largest anonymous memory.
 func (m *measurement) peaks() (all peaks, phase string) {
 	largest := int64(-1)
 	for i := range m.Phases {
@@ -141,10 +141,10 @@ func (m *measurement) peaks() (all peaks, phase string) {
 	return all, phase
 }
 
-// tolerance is how far the expected peak may be from the measured one, in percent.
+// tolerance is the largest acceptable deviation of the expected peak from the measured one, in percent.
 const tolerance = 10
 
-// verdict says whether the plan held: "holds", or what did not.
+// verdict is "holds" if the measurement is within the plan, else the first violation.
 func (r *result) verdict() string {
 	switch {
 	case r.OOMKills > 0:
@@ -160,7 +160,7 @@ func (r *result) verdict() string {
 	}
 }
 
-// off is how far the expected peak is above (+) or below (-) the measured one, in percent.
+// off is the deviation of the expected peak from the measured one, in percent.
 func (r *result) off() float64 {
 	if r.Peak <= 0 {
 		return 0
@@ -168,7 +168,7 @@ func (r *result) off() float64 {
 	return 100 * float64(r.Expected-r.Peak) / float64(r.Peak)
 }
 
-// keep puts a result into a file of JSON lines, in place of an earlier one of the same name.
+// keep stores a result in a file of JSON lines. It replaces an earlier one of the same name.
 func keep[T any](path string, r *T, name func(*T) string) error {
 	all, err := readLines[T](path)
 	if err != nil {
@@ -182,7 +182,7 @@ func keep[T any](path string, r *T, name func(*T) string) error {
 	return writeLines(path, all)
 }
 
-// readLines reads a file of JSON lines; one that is not there has none.
+// readLines reads a file of JSON lines. A missing file has none.
 func readLines[T any](path string) ([]T, error) {
 	file, err := os.Open(path)
 	if os.IsNotExist(err) {

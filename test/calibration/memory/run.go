@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"streamweir.dev/streamweir/memplan"
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // The phases of a run, in their order.
@@ -36,13 +37,13 @@ type experiment struct {
 	sampleLog *os.File
 }
 
-// figuresEvery is how often an instance tells its figures.
+// figuresEvery is the interval at which an instance prints its figures.
 const figuresEvery = 100 * time.Millisecond
 
-// loadTime is the most that a first load or a restore may take.
+// loadTime is the timeout of a first load or a restore.
 const loadTime = 10 * time.Minute
 
-// prepare starts the broker and makes the topics and the plan.
+// prepare writes the plan, starts the broker and creates the topics.
 func (e *experiment) prepare(ctx context.Context, plan *memplan.Plan, logEvery time.Duration) error {
 	log, err := os.Create(filepath.Join(e.setup.folder, "samples.jsonl"))
 	if err != nil {
@@ -63,14 +64,14 @@ func (e *experiment) prepare(ctx context.Context, plan *memplan.Plan, logEvery t
 	if e.scenario.Joined {
 		topics = append(topics, e.setup.application+".right")
 	}
-	e.generator = newGenerator(e.setup.broker.client, e.scenario, topics...)
+	e.generator = newGenerator(e.setup.broker.Client, e.scenario, topics...)
 	if e.scenario.Output {
 		topics = append(topics, e.setup.application+".output")
 	}
-	return e.setup.broker.createTopics(ctx, e.scenario.Tasks, topics...)
+	return e.setup.broker.CreateTopics(ctx, int32(e.scenario.Tasks), topics...)
 }
 
-// startInstances starts all instances and begins to read them.
+// startInstances starts all instances and the sampling of their memory.
 func (e *experiment) startInstances(ctx context.Context) error {
 	for n := range e.scenario.Instances {
 		i, err := e.setup.startInstance(ctx, fmt.Sprintf("%s-%d", e.setup.application, n))
@@ -90,18 +91,18 @@ func (e *experiment) close() {
 	}
 	e.watchers.Wait()
 	if e.setup.broker != nil {
-		e.setup.broker.stop()
+		_ = e.setup.broker.Stop()
 	}
 	if e.sampleLog != nil {
 		_ = e.sampleLog.Close()
 	}
 }
 
-// failure is an error if an instance or the broker has ended by itself, or a write failed.
+// failure is an error if an instance or the broker has ended unexpectedly, or a write failed.
 func (e *experiment) failure() error {
-	errs := []error{e.setup.broker.process.failure(), e.generator.failure()}
+	errs := []error{e.setup.broker.Process.Failure(), e.generator.failure()}
 	for _, i := range e.instances {
-		errs = append(errs, i.failure())
+		errs = append(errs, i.Failure())
 	}
 	return errors.Join(errs...)
 }
@@ -118,7 +119,7 @@ func (e *experiment) load(ctx context.Context) error {
 	return e.until(ctx, loadTime, "the first load is processed", func() error {
 		sent, done := e.generator.sent.Load(), e.processed()
 		if e.scenario.Topology == "global" {
-			sent /= 2 // the other half goes into the global table, and is not counted
+			sent /= 2 // the other half goes into the global table and is not counted
 		}
 		if done < sent {
 			return fmt.Errorf("%d of %d records", done, sent)
@@ -127,14 +128,14 @@ func (e *experiment) load(ctx context.Context) error {
 	})
 }
 
-// tasks are all tasks of the application that are to be active somewhere.
+// tasks is the number of active tasks of the application.
 func (e *experiment) tasks() int {
 	w := memplan.Workload{}
 	w.Subtopologies, _ = e.scenario.subtopologies()
 	return w.Tasks()
 }
 
-// processed is the number of records that the instances have taken in.
+// processed is the number of records that the instances have processed.
 func (e *experiment) processed() int64 {
 	sum := int64(0)
 	for _, i := range e.instances {
@@ -143,7 +144,7 @@ func (e *experiment) processed() int64 {
 	return sum
 }
 
-// running waits until the instances that live are RUNNING and have so many active tasks together.
+// running waits until the remaining instances are RUNNING and have that many active tasks in total.
 func (e *experiment) running(ctx context.Context, tasks int) error {
 	return e.until(ctx, loadTime, "all tasks run", func() error {
 		if active := e.active(); active != tasks {
@@ -153,28 +154,28 @@ func (e *experiment) running(ctx context.Context, tasks int) error {
 	})
 }
 
-// active is the number of active tasks of the instances that live and are RUNNING.
+// active is the number of active tasks of the remaining instances that are RUNNING.
 func (e *experiment) active() int {
 	active := 0
 	for _, i := range e.instances {
-		if f := i.latest.Load(); !i.ended() && f.State == "RUNNING" {
+		if f := i.latest.Load(); !i.Ended() && f.State == "RUNNING" {
 			active += f.Active
 		}
 	}
 	return active
 }
 
-// until tries until it succeeds, and fails at once when something has ended by itself.
+// until repeats a check until it succeeds. It fails at once if a process has ended unexpectedly.
 func (e *experiment) until(ctx context.Context, most time.Duration, what string, try func() error) error {
-	return eventually(ctx, most, what, func() error {
+	return localkafka.Eventually(ctx, most, what, func(context.Context) error {
 		if err := e.failure(); err != nil {
-			return finalError{err}
+			return localkafka.Final(err)
 		}
 		return try()
 	})
 }
 
-// pause lets the load go on for a while.
+// pause waits while the load goes on.
 func (e *experiment) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -194,21 +195,21 @@ func (e *experiment) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lose kills the last instance and waits until the others have all its tasks.
+// lose kills the last instance and waits until the others run all tasks.
 func (e *experiment) lose(ctx context.Context) error {
 	e.watch.enter(phaseRestore)
 	e.instances[len(e.instances)-1].stop(syscall.SIGKILL)
 	return e.running(ctx, e.tasks())
 }
 
-// liveHeap is the largest live set of the instances: what the heap holds after a full collection.
+// liveHeap is the largest live set of the instances: the used heap after a full collection.
 func (e *experiment) liveHeap(ctx context.Context) (int64, error) {
 	largest := int64(0)
 	for _, i := range e.instances {
-		if i.ended() {
+		if i.Ended() {
 			continue
 		}
-		if out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.pid), "GC.run").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "jcmd", fmt.Sprint(i.PID), "GC.run").CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("jcmd GC.run: %w: %s", err, out)
 		}
 		if err := e.pause(ctx, 2*figuresEvery); err != nil {

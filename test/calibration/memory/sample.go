@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// sampleEvery is how often the memory of an instance is read, askEvery how often the agent is asked.
+	// sampleEvery is the interval at which the memory of an instance is read, reportEvery that of the agent's report.
 	sampleEvery = 50 * time.Millisecond
-	askEvery    = time.Second
+	reportEvery = time.Second
 )
 
-// sample is one reading of an instance. The agent's figures are of up to askEvery before.
+// sample is one reading of an instance. The agent's figures are up to reportEvery older.
 type sample struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
@@ -48,7 +48,7 @@ type peaks struct {
 	Stores    int64 `json:"stores"`
 }
 
-// add takes a reading in.
+// add adds a reading.
 func (p *peaks) add(s *sample) {
 	if p.Samples++; p.Samples == 1 || s.File < p.LeastFile {
 		p.LeastFile = s.File
@@ -65,10 +65,10 @@ func (p *peaks) add(s *sample) {
 	}
 }
 
-// merge takes the peaks of other readings in.
+// merge adds the peaks of other readings.
 func (p *peaks) merge(o *peaks) {
 	least := p.LeastFile
-	if p.Samples == 0 || o.Samples > 0 && o.LeastFile < least {
+	if p.Samples == 0 || (o.Samples > 0 && o.LeastFile < least) {
 		least = o.LeastFile
 	}
 	count := p.Samples + o.Samples
@@ -80,9 +80,9 @@ func (p *peaks) merge(o *peaks) {
 	p.Samples, p.LeastFile = count, least
 }
 
-// watch reads the memory of instances, by phases.
+// watch samples the memory of instances, by phase.
 type watch struct {
-	// log takes samples as lines of JSON, one of each instance every logEvery.
+	// log receives samples as lines of JSON: one of each instance every logEvery.
 	log      io.Writer
 	logEvery time.Duration
 
@@ -107,7 +107,7 @@ func (w *watch) enter(phase string) {
 	w.phase = phase
 }
 
-// take adds a reading to the present phase.
+// take adds a reading to the current phase.
 func (w *watch) take(s *sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,29 +116,29 @@ func (w *watch) take(s *sample) {
 	}
 }
 
-// follow reads an instance until it ends or the context does. What a log line tells is the reading with the most anonymous memory since
-// the line before.
+// follow samples an instance until it ends or the context is done. It logs the reading with the most anonymous memory since the previous
+// log line.
 func (w *watch) follow(ctx context.Context, i *instance) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
-	var told *report.Report
+	var latest *report.Report
 	var most *sample
-	asked, logged := time.Time{}, time.Now()
+	reported, logged := time.Time{}, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-i.done:
+		case <-i.Done():
 			return
 		case <-ticker.C:
 		}
-		if i.address != "" && time.Since(asked) >= askEvery {
-			asked = time.Now()
-			if answer, err := i.ask(ctx); err == nil {
-				told = answer
+		if i.address != "" && time.Since(reported) >= reportEvery {
+			reported = time.Now()
+			if got, err := i.report(ctx); err == nil {
+				latest = got
 			}
 		}
-		now := i.sample(told)
+		now := i.sample(latest)
 		if now == nil {
 			continue
 		}
@@ -165,16 +165,17 @@ func (w *watch) write(s *sample) {
 	_, _ = w.log.Write(append(line, '\n'))
 }
 
-// sample reads an instance; nil if its cgroup cannot be read.
-func (i *instance) sample(told *report.Report) *sample {
+// sample reads an instance. It returns nil if its cgroup cannot be read.
+func (i *instance) sample(latest *report.Report) *sample {
 	m, err := i.cgroup.read()
 	if err != nil {
 		return nil
 	}
-	s := &sample{At: time.Now().UTC(), Instance: i.name, memory: m, figures: *i.latest.Load()}
-	if told != nil {
-		s.CacheUsage, s.CachePinned = told.RocksDB.CacheUsage, told.RocksDB.CachePinned
-		s.Stores = told.RocksDB.Opened - told.RocksDB.Closed
+	s := &sample{At: time.Now().UTC(), Instance: i.Name, memory: m, figures: *i.latest.Load()}
+	if latest != nil {
+		s.CacheUsage = latest.RocksDB.CacheUsage
+		s.CachePinned = latest.RocksDB.CachePinned
+		s.Stores = latest.RocksDB.Opened - latest.RocksDB.Closed
 	}
 	return s
 }

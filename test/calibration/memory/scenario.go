@@ -14,32 +14,32 @@ import (
 
 // scenario is an application with its data and its load.
 type scenario struct {
-	// Name is short, Title is for the table.
+	// Name is short, Title is for the tables.
 	Name, Title string
-	// Topology as the application's argument names it; Stores is how many a task of key-value has; Joined says that it reads two topics.
+	// Topology is the application's argument; Stores is the number of stores of a key-value task; Joined is set if it reads two topics.
 	Topology string
 	Stores   int
 	Joined   bool
-	// Output says that it writes its input to a topic as well.
+	// Output is set if it also writes its input to a topic.
 	Output bool
-	// Instances that start, each with so many stream threads. One is lost, if there are more than one.
+	// Instances, each with that many stream Threads. If there are several, one of them fails.
 	Instances, Threads int
 	// Tasks is the number of partitions of each input topic.
 	Tasks int
-	// Keys of each input topic, with values of ValueBytes. Updates go to the first Hot of them; 0: to all.
+	// Keys is the number of keys of each input topic, with values of ValueBytes. Updates go to the first Hot of them; 0: to all.
 	Keys, Hot, ValueBytes int
-	// Rate of updates a second; timestamps go Speed times faster than the clock.
+	// Rate is the number of updates per second; timestamps advance Speed times faster than the clock.
 	Rate  int
 	Speed float64
-	// Steady is how long each phase of steady updates lasts.
+	// Steady is the duration of each phase of steady updates.
 	Steady time.Duration
-	// Cache is the size of the shared cache that the plan is given.
+	// Cache is the size of the shared cache in the plan.
 	Cache memplan.Bytes
-	// Configs are further configs of the application itself.
+	// Configs are further configs of the application.
 	Configs map[string]string
 }
 
-// Retention of the stores of the applications (test/java/.../Topologies.java), in milliseconds.
+// Retention of the stores of the applications (test/java/.../MeasuredTopologies.java), in milliseconds.
 const (
 	windowRetention  = 4 * 60_000 // windows of 2 minutes and 2 minutes of grace
 	sessionRetention = 3 * 60_000 // a gap of 1 minute and 2 minutes of grace
@@ -69,7 +69,8 @@ func scenarios() []scenario {
 		with("global", "join with a global table", func(s *scenario) { s.Topology, s.Joined, s.Keys = "global", true, 100_000 }),
 		with("suppress", "windows with suppress", func(s *scenario) { s.Topology, s.Speed, s.Keys, s.Steady = "suppress", 6, 100_000, time.Minute }),
 		with("zstd", "key-value, zstd producers", func(s *scenario) {
-			s.Output, s.Tasks, s.Configs = true, 16, map[string]string{"producer.compression.type": "zstd"}
+			s.Output, s.Tasks = true, 16
+			s.Configs = map[string]string{"producer.compression.type": "zstd"}
 		}),
 		with("standbys", "key-value, one standby replica", func(s *scenario) { s.Configs = map[string]string{"num.standby.replicas": "1"} }),
 		with("exactly-once", "key-value, exactly once", func(s *scenario) {
@@ -79,18 +80,23 @@ func scenarios() []scenario {
 			s.Configs = map[string]string{"processing.guarantee": "exactly_once_v2", "enable.transactional.statestores": "true"}
 		}),
 		with("many", "240 stores in one instance", func(s *scenario) {
-			s.Stores, s.Tasks, s.Keys, s.Rate, s.Cache = 12, 20, 25_000, 800, 256*memplan.MiB
+			s.Stores, s.Tasks = 12, 20
+			s.Keys, s.Rate = 25_000, 800
+			s.Cache = 256 * memplan.MiB
 		}),
 		with("cache-64", "key-value, cache of 64 MiB", func(s *scenario) { s.Cache = 64 * memplan.MiB }),
 		with("cache-256", "key-value, cache of 256 MiB", func(s *scenario) { s.Stores, s.Cache = 3, 256*memplan.MiB }),
 		with("cache-1024", "key-value, cache of 1 GiB", func(s *scenario) {
-			s.Keys, s.ValueBytes, s.Rate, s.Cache, s.Steady = 200_000, 8000, 2500, memplan.GiB, 2*time.Minute
+			s.Keys, s.ValueBytes = 200_000, 8000
+			s.Rate = 2500
+			s.Cache = memplan.GiB
+			s.Steady = 2 * time.Minute
 			s.Configs = map[string]string{"max.poll.records": "200", "buffered.records.per.partition": "200"}
 		}),
 	}
 }
 
-// fragmentation is the scenario of the long run: one instance under steady updates, so that what changes with time is the allocator's.
+// fragmentation is the scenario of the long run: one instance under steady updates, so that changes over time are due to the allocator.
 func fragmentation() scenario {
 	return scenario{
 		Name: "fragmentation", Title: "key-value and windows, one instance", Topology: "mixed", Stores: 1, Instances: 1, Threads: 2, Tasks: 6,
@@ -98,17 +104,17 @@ func fragmentation() scenario {
 	}
 }
 
-// find is the scenario of a name.
+// find returns the scenario of a name.
 func find(name string) (scenario, error) {
 	all := scenarios()
 	i := slices.IndexFunc(all, func(s scenario) bool { return s.Name == name })
 	if i < 0 {
-		return scenario{}, fmt.Errorf("there is no scenario %q", name)
+		return scenario{}, fmt.Errorf("unknown scenario %q", name)
 	}
 	return all[i], nil
 }
 
-// configs are the application's own configs of Kafka Streams and of its clients: those that it sets wherever it runs.
+// configs are the configs of Kafka Streams and its clients that the application sets itself.
 func (s *scenario) configs() map[string]string {
 	all := map[string]string{
 		"num.stream.threads":             fmt.Sprint(s.Threads),
@@ -116,14 +122,14 @@ func (s *scenario) configs() map[string]string {
 		"default.value.serde":            "org.apache.kafka.common.serialization.Serdes$ByteArraySerde",
 		"topic.segment.bytes":            "33554432", // so that the broker's disk holds the changelogs
 		"consumer.auto.offset.reset":     "earliest",
-		"consumer.session.timeout.ms":    "6000", // the least that a broker takes: a killed instance is missed after that
+		"consumer.session.timeout.ms":    "6000", // the smallest value that a broker accepts: a killed instance is detected after that
 		"consumer.heartbeat.interval.ms": "1000",
 	}
 	maps.Copy(all, s.Configs)
 	return all
 }
 
-// workload is the application as the planner sees it.
+// workload is the application as the planner's input.
 func (s *scenario) workload() (memplan.Workload, error) {
 	w := memplan.NewWorkload(memplan.Known(memplan.Version{Major: 4, Minor: 4}, memplan.App))
 	err := w.ApplyProperties(s.configs())
@@ -189,17 +195,18 @@ func tableStore(name string) memplan.Store {
 	return memplan.Store{Name: name, Kind: memplan.TimestampedKeyValue, Caching: true}
 }
 
-// arguments are those of the application, beside its configs.
+// arguments are the arguments of the application besides its configs.
 func (s *scenario) arguments(application string) map[string]string {
 	all := map[string]string{
-		"calibrate.topology":       s.Topology,
-		"calibrate.stores":         fmt.Sprint(s.Stores),
-		"calibrate.left":           application + ".left",
-		"calibrate.right":          application + ".right",
-		"calibrate.suppress.bytes": fmt.Sprint(int64(suppressBytes)),
+		"app.topology":       s.Topology,
+		"app.report":         "figures",
+		"app.stores":         fmt.Sprint(s.Stores),
+		"app.left":           application + ".left",
+		"app.right":          application + ".right",
+		"app.suppress.bytes": fmt.Sprint(int64(suppressBytes)),
 	}
 	if s.Output {
-		all["calibrate.output"] = application + ".output"
+		all["app.output"] = application + ".output"
 	}
 	return all
 }

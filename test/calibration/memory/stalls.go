@@ -5,9 +5,8 @@ package main
 
 import "sync"
 
-// stalls finds the longest time in which an instance made no progress, by phase, and apart from that the longest one with a rebalance in
-// it. It is fed with what the instances tell ten times a second: one that is frozen tells nothing, which shows in the time of its next
-// figures.
+// stalls finds the longest time without progress of an instance, by phase, and separately the longest one that includes a rebalance. Its
+// input is the figures that the instances print ten times a second. A frozen instance prints nothing; its next figures show the time.
 type stalls struct {
 	mu    sync.Mutex
 	phase string
@@ -16,26 +15,26 @@ type stalls struct {
 	worst map[string]int64
 }
 
-// progress is when an instance processed something last.
+// progress is the last progress of an instance.
 type progress struct {
 	at, processed int64
-	// rebalanced says that it was not RUNNING since then.
+	// rebalanced is set if the instance has not been RUNNING all the time since then.
 	rebalanced bool
 }
 
-// inRebalance stands for the stalls with a rebalance in them, whatever the phase.
+// inRebalance is the key of the stalls that include a rebalance, in any phase.
 const inRebalance = "rebalance"
 
 func newStalls() *stalls { return &stalls{last: map[string]progress{}, worst: map[string]int64{}} }
 
-// enter begins a phase at a time in ms. What began before counts from there.
+// enter begins a phase at a time in ms. A stall that began before counts from there.
 func (s *stalls) enter(phase string, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.began = phase, at
 }
 
-// note takes the figures of an instance. Records that a task processes again after it has moved are progress too.
+// note processes the figures of an instance. Records that a moved task processes again count as progress.
 func (s *stalls) note(name string, f *figures) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *stalls) note(name string, f *figures) {
 	s.last[name] = last
 }
 
-// in is the longest stall of a phase, or inRebalance, in ms.
+// in is the longest stall of a phase, or of inRebalance, in ms.
 func (s *stalls) in(phase string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

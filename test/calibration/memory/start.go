@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// startPairs are the starts of each way, in turn.
+// startPairs is the number of starts in each mode, in turn.
 const startPairs = 5
 
-// settleTime is how long an instance runs idle before its metaspace is read.
+// settleTime is the time for which an instance is idle before its metaspace is read.
 const settleTime = 5 * time.Second
 
 // startResult is one start of an instance.
@@ -21,8 +21,8 @@ type startResult struct {
 	Mode string `json:"mode"`
 	Date string `json:"date"`
 	Pair int    `json:"pair"`
-	// First is the time in ms from the start of the process to the first line of its main method's loop, Running to RUNNING, which has the
-	// broker's wait for more members in it.
+	// First is the time in ms from the start of the process to the first line of its main method's loop, Running the time to RUNNING, which
+	// includes the broker's wait for more members.
 	First   int64 `json:"first"`
 	Running int64 `json:"running"`
 	// Metaspace and CodeCache are committed, in bytes; Anon is the anonymous memory less the heap.
@@ -32,11 +32,11 @@ type startResult struct {
 	Threads   int   `json:"threads"`
 }
 
-// starts measures what the agent costs at the start.
+// starts measures the cost of the agent at the start.
 func (o *options) starts(ctx context.Context) error {
 	var all []startResult
 	for pair := range startPairs {
-		for _, mode := range []string{asShipped, bounded} {
+		for _, mode := range []string{withDefaults, bounded} {
 			r, err := o.startIn(ctx, mode)
 			if err != nil {
 				return fmt.Errorf("%s: %w", mode, err)
@@ -53,7 +53,7 @@ func (o *options) starts(ctx context.Context) error {
 func (o *options) startIn(ctx context.Context, mode string) (*startResult, error) {
 	s := throughputScenario()
 	s.Name = "start"
-	e, end, err := o.experiment(ctx, &s)
+	e, end, err := o.experiment(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (o *options) startIn(ctx context.Context, mode string) (*startResult, error
 		return nil, err
 	}
 	e.setup.limit, e.setup.heap = int64(plan.Limit), int64(plan.Heap)
-	if mode == asShipped {
+	if mode == withDefaults {
 		e.setup.agent = ""
 	}
 	if err := e.prepare(ctx, &plan, logSamplesEvery); err != nil {
@@ -86,7 +86,8 @@ func (o *options) startIn(ctx context.Context, mode string) (*startResult, error
 		return nil, err
 	}
 	f := e.instances[0].latest.Load()
-	r.Running, r.Metaspace, r.CodeCache, r.Threads = f.Running, f.Metaspace, f.CodeCache, f.Threads
+	r.Running, r.Threads = f.Running, f.Threads
+	r.Metaspace, r.CodeCache = f.Metaspace, f.CodeCache
 	if m, err := e.instances[0].cgroup.read(); err == nil {
 		r.Anon = m.Anon - e.setup.heap
 	}

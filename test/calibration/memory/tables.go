@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// cascadeTable is what happened in both ways.
+// cascadeTable returns the table and the events of both modes.
 func cascadeTable(folder string) (string, error) {
 	all, err := readLines[cascadeResult](filepath.Join(folder, "cascade.jsonl"))
 	if err != nil {
@@ -36,25 +36,25 @@ func cascadeTable(folder string) (string, error) {
 	return t.String() + events.String(), nil
 }
 
-// throughputTable is each pair, and the median of the ratios for each hot set.
+// throughputTable returns the table of the pairs, and the median of the ratios for each hot set.
 func throughputTable(folder string) (string, error) {
 	all, err := readLines[throughputResult](filepath.Join(folder, "throughput.jsonl"))
 	if err != nil {
 		return "", err
 	}
-	t := table{head: []string{"hot set / cache", "keys", "hot", "pair", asShipped + ", records/s", bounded, "ratio",
-		"per CPU second, " + asShipped, bounded, "ratio"}}
+	t := table{head: []string{"hot set / cache", "keys", "hot", "pair", withDefaults + ", records/s", bounded, "ratio",
+		"per CPU second, " + withDefaults, bounded, "ratio"}}
 	var text strings.Builder
 	for _, part := range hotSets {
 		var rates, perCPU []float64
 		for pair := 1; ; pair++ {
-			shipped, with := pairOf(all, pair, part)
-			if shipped == nil || with == nil {
+			without, with := pairOf(all, pair, part)
+			if without == nil || with == nil {
 				break
 			}
-			rates, perCPU = append(rates, with.Rate/shipped.Rate), append(perCPU, with.PerCPU/shipped.PerCPU)
-			t.add(fmt.Sprintf("%g", part), fmt.Sprint(with.Keys), fmt.Sprint(with.Hot), fmt.Sprint(pair), fmt.Sprintf("%.0f", shipped.Rate),
-				fmt.Sprintf("%.0f", with.Rate), fmt.Sprintf("%.2f", rates[pair-1]), fmt.Sprintf("%.0f", shipped.PerCPU),
+			rates, perCPU = append(rates, with.Rate/without.Rate), append(perCPU, with.PerCPU/without.PerCPU)
+			t.add(fmt.Sprintf("%g", part), fmt.Sprint(with.Keys), fmt.Sprint(with.Hot), fmt.Sprint(pair), fmt.Sprintf("%.0f", without.Rate),
+				fmt.Sprintf("%.0f", with.Rate), fmt.Sprintf("%.2f", rates[pair-1]), fmt.Sprintf("%.0f", without.PerCPU),
 				fmt.Sprintf("%.0f", with.PerCPU), fmt.Sprintf("%.2f", perCPU[pair-1]))
 		}
 		if len(rates) == 0 {
@@ -69,29 +69,29 @@ func throughputTable(folder string) (string, error) {
 	return t.String() + text.String(), nil
 }
 
-// pairOf are the two measurements of a pair with a hot set; nil where there is none.
-func pairOf(all []throughputResult, pair int, part float64) (shipped, with *throughputResult) {
+// pairOf returns the two measurements of a pair with a hot set, nil for a missing one.
+func pairOf(all []throughputResult, pair int, part float64) (without, with *throughputResult) {
 	for i := range all {
 		r := &all[i]
 		switch {
 		case r.Pair != pair || r.HotPart != part:
-		case r.Mode == asShipped:
-			shipped = r
+		case r.Mode == withDefaults:
+			without = r
 		default:
 			with = r
 		}
 	}
-	return shipped, with
+	return without, with
 }
 
-// startTable is the medians of the starts.
+// startTable returns the table of the medians of the starts.
 func startTable(folder string) (string, error) {
 	all, err := readLines[startResult](filepath.Join(folder, "start.jsonl"))
 	if err != nil {
 		return "", err
 	}
 	t := table{head: []string{"median of all starts", "ms to main", "ms to RUNNING", "metaspace", "code cache", "native total", "threads"}}
-	for _, mode := range []string{asShipped, bounded} {
+	for _, mode := range []string{withDefaults, bounded} {
 		of := func(value func(*startResult) int64) float64 {
 			var values []float64
 			for i := range all {
@@ -110,7 +110,7 @@ func startTable(folder string) (string, error) {
 	return t.String(), nil
 }
 
-// median is the middle of the values, or the mean of the two in the middle; 0 if there are none.
+// median returns the median of the values, 0 for none.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {

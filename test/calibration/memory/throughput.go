@@ -13,26 +13,27 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// Throughput: the bounded application against the one as shipped, one instance each, same heap, same room for page cache.
+// Throughput: the bounded application against the one with default RocksDB memory, one instance each, with the same heap and the same
+// memory for page cache.
 const (
-	// throughputPairs run in turn, as shipped and bounded.
+	// throughputPairs is the number of pairs of runs, with default memory and bounded in turn.
 	throughputPairs = 5
-	// throughputUpdates are processed in each measurement.
+	// throughputUpdates is the number of updates of each measurement.
 	throughputUpdates = 100_000
-	// throughputRoom is what a cgroup leaves for page cache: its limit is the anonymous and kernel memory that was measured before, and this.
+	// throughputRoom is the memory for page cache: the limit of a cgroup is the anonymous and kernel memory of the run before, plus this.
 	throughputRoom = 256 * memplan.MiB
-	// throughputAim is the least ratio where the hot set is at most half the cache.
+	// throughputAim is the smallest acceptable ratio for a hot set of at most half the cache.
 	throughputAim = 0.95
 )
 
-// hotSets are the hot sets that are measured, as parts of the cache.
+// hotSets are the measured hot sets, as parts of the cache.
 var hotSets = []float64{0.5, 4}
 
 // throughputResult is one measurement.
 type throughputResult struct {
 	Mode string `json:"mode"`
 	Date string `json:"date"`
-	// Pair counts from 1; 0 is the run before, by which the limit is chosen.
+	// Pair counts from 1; 0 is the run before, which determines the limit.
 	Pair int `json:"pair"`
 	// Keys and Hot are numbers of keys; HotPart is the size of the hot ones over that of the bounded cache.
 	Keys    int     `json:"keys"`
@@ -42,7 +43,7 @@ type throughputResult struct {
 	Heap    int64   `json:"heap"`
 	Limit   int64   `json:"limit"`
 	Anon    int64   `json:"anon"`
-	// Rate is records a second, PerCPU records a second of processor time of the instance.
+	// Rate is records per second, PerCPU records per second of processor time of the instance.
 	Rate   float64 `json:"rate"`
 	PerCPU float64 `json:"perCPU"`
 }
@@ -57,7 +58,7 @@ func throughputScenario() scenario {
 	return s
 }
 
-// hotKeys is the number of keys whose records are so large a part of the cache.
+// hotKeys is the number of keys whose records take that part of the cache.
 func (s *scenario) hotKeys(part float64) int {
 	return int(float64(s.Cache) * part / float64(keyBytes+s.ValueBytes))
 }
@@ -72,7 +73,7 @@ func (o *options) throughput(ctx context.Context) error {
 	limits := map[string]int64{}
 	var all []throughputResult
 	for pair := range throughputPairs + 1 {
-		for _, mode := range []string{asShipped, bounded} {
+		for _, mode := range []string{withDefaults, bounded} {
 			limit := limits[mode]
 			if pair == 0 {
 				limit = int64(8 * memplan.GiB)
@@ -97,13 +98,13 @@ func (o *options) throughput(ctx context.Context) error {
 
 // throughputIn starts one instance, fills its store, and measures each hot set.
 func (o *options) throughputIn(ctx context.Context, s *scenario, plan *memplan.Plan, mode string, limit int64) ([]throughputResult, error) {
-	e, end, err := o.experiment(ctx, s)
+	e, end, err := o.experiment(s)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	e.setup.limit, e.setup.heap = limit, int64(plan.Heap)
-	if mode == asShipped {
+	if mode == withDefaults {
 		e.setup.agent = ""
 	}
 	if err := e.prepare(ctx, plan, logSamplesEvery); err != nil {
@@ -119,7 +120,7 @@ func (o *options) throughputIn(ctx context.Context, s *scenario, plan *memplan.P
 	for _, part := range hotSets {
 		r := throughputResult{Mode: mode, Date: time.Now().UTC().Format(time.DateOnly), Keys: s.Keys, Hot: s.hotKeys(part), HotPart: part,
 			Cache: int64(s.Cache), Heap: int64(plan.Heap), Limit: limit}
-		// Once to warm the caches, then measured.
+		// The first burst warms up the caches, the second is measured.
 		for range 2 {
 			e.watch.enter(fmt.Sprintf("hot set of %g", part))
 			if err := e.burst(ctx, &r); err != nil {
@@ -135,7 +136,7 @@ func (o *options) throughputIn(ctx context.Context, s *scenario, plan *memplan.P
 	return all, nil
 }
 
-// burst writes updates of the hot set as fast as the broker takes them, and measures until they are processed.
+// burst writes updates of the hot set as fast as the broker accepts them, and measures the time until they are processed.
 func (e *experiment) burst(ctx context.Context, r *throughputResult) error {
 	i := e.instances[0]
 	e.generator.hot = r.Hot

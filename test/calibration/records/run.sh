@@ -2,7 +2,7 @@
 # Copyright The Streamweir Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints what records take on the heap of Kafka Streams 4.4.0, as a table: the figures in memplan/records.go.
+# Prints the heap memory of records in Kafka Streams 4.4.0 as a table: the figures in memplan/records.go.
 # Needs a JDK and Maven (see test/java/build.sh) and takes about 20 s.
 set -euo pipefail
 

@@ -22,33 +22,33 @@ const (
 )
 
 const (
-	// sessionTimeout, in milliseconds, of the members of both protocols: 6 s is the smallest that a broker takes from
-	// classic members (group.min.session.timeout.ms, Kafka 4.4.0), so a killed instance is missed after about that.
+	// sessionTimeout, in milliseconds, of the members of both protocols: 6 s is the minimum for classic members
+	// (group.min.session.timeout.ms, Kafka 4.4.0). A killed instance is detected after about that time.
 	sessionTimeout = "6000"
 	// heartbeatInterval, in milliseconds.
 	heartbeatInterval = "1000"
 )
 
-// Application says what to run. Its topology is fixed (test/java/.../App.java):
+// Application configures an application. Its topology is fixed (test/java/.../ShopTopology.java):
 //   - subtopology 0 reads the orders and payments topics: a key-value store orders-by-customer and a stream-stream join
 //     with two window stores (KSTREAM-JOINTHIS-… and KSTREAM-JOINOTHER-…) of 10 minutes;
 //   - subtopology 1 reads the clicks topic: a window store clicks-per-minute of 1 minute.
 type Application struct {
-	// ID is the application.id; it is the prefix of the topics' names as well.
+	// ID is the application.id and the prefix of the topics' names.
 	ID string
 	// Protocol is Classic or Streams.
 	Protocol string
-	// OrderPartitions is the number of partitions of orders and of payments, so of tasks of subtopology 0.
+	// OrderPartitions is the number of partitions of orders and of payments, and of the tasks of subtopology 0.
 	OrderPartitions int32
-	// ClickPartitions is the number of partitions of clicks, so of tasks of subtopology 1.
+	// ClickPartitions is the number of partitions of clicks, and of the tasks of subtopology 1.
 	ClickPartitions int32
 	// StandbyReplicas is num.standby.replicas, or with the streams protocol the group's streams.num.standby.replicas.
 	StandbyReplicas int
-	// Configs are further configs of Kafka Streams or its clients, for all instances.
+	// Configs are additional configs of Kafka Streams or its clients, for all instances.
 	Configs map[string]string
 }
 
-// RunningApplication is an application whose topics exist on a broker.
+// RunningApplication is an application with its topics on a broker.
 type RunningApplication struct {
 	Application
 	broker *Broker
@@ -76,7 +76,7 @@ func (a *RunningApplication) Bootstrap() string { return a.broker.Bootstrap }
 // Tasks is the number of active tasks of the application: one for each partition of a subtopology's largest topic.
 func (a *RunningApplication) Tasks() int { return int(a.OrderPartitions + a.ClickPartitions) }
 
-// topics are the input topics with their numbers of partitions.
+// topics returns the numbers of partitions by input topic.
 func (a *RunningApplication) topics() map[string]int32 {
 	return map[string]int32{
 		a.ID + ".orders":   a.OrderPartitions,
@@ -100,14 +100,14 @@ func (a *RunningApplication) configureGroup(tb testing.TB) {
 	if err != nil {
 		tb.Fatalf("configs of group %s: %v", a.ID, err)
 	}
-	for _, answer := range response.Resources {
-		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+	for _, resource := range response.Resources {
+		if err := kerr.ErrorForCode(resource.ErrorCode); err != nil {
 			tb.Fatalf("configs of group %s: %v", a.ID, err)
 		}
 	}
 }
 
-// configs are the instance's whole configuration.
+// configs returns the full configuration of an instance.
 func (a *RunningApplication) configs(instance Instance, stateDir string) map[string]string {
 	configs := map[string]string{
 		"application.id":                     a.ID,
@@ -124,9 +124,11 @@ func (a *RunningApplication) configs(instance Instance, stateDir string) map[str
 		"consumer.auto.offset.reset":         "earliest",
 		"consumer.fetch.max.bytes":           "1048576",
 		"consumer.max.partition.fetch.bytes": "65536",
-		"input.orders":                       a.ID + ".orders",
-		"input.payments":                     a.ID + ".payments",
-		"input.clicks":                       a.ID + ".clicks",
+		"app.topology":                       "shop",
+		"app.report":                         "tasks",
+		"app.orders":                         a.ID + ".orders",
+		"app.payments":                       a.ID + ".payments",
+		"app.clicks":                         a.ID + ".clicks",
 	}
 	if a.Protocol == Classic {
 		configs["num.standby.replicas"] = strconv.Itoa(a.StandbyReplicas)
@@ -138,7 +140,7 @@ func (a *RunningApplication) configs(instance Instance, stateDir string) map[str
 	return configs
 }
 
-// Produce writes the number of records, spread over the input topics and their partitions, with as many distinct keys.
+// Produce writes that number of records to each input topic, spread over its partitions, each record with another key.
 func (a *RunningApplication) Produce(tb testing.TB, records int) {
 	tb.Helper()
 	var batch []*kgo.Record

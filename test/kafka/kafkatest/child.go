@@ -4,123 +4,44 @@
 package kafkatest
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// logTail is how many of the last lines of a process's log a failed test shows.
+// logTail is the number of lines of a process's log that a failed test shows.
 const logTail = 60
 
-// errEnded stands for the end of a process with exit code 0.
-var errEnded = errors.New("exit code 0")
-
-// child is a Java process that ends with the test.
-type child struct {
-	name  string
-	log   string
-	stdin io.WriteCloser
-	pid   int
-	cmd   *exec.Cmd
-	done  chan struct{}
-	err   error // of Wait; valid once done is closed
-}
-
-// startChild starts a command whose standard error goes to a log, and whose standard output goes to stdout, or to the
-// log if that is nil.
-func startChild(tb testing.TB, name string, ownNetwork bool, stdout io.Writer, argv ...string) *child {
+// startChild starts an instance in a network namespace of its own. It ends with the test.
+func startChild(tb testing.TB, name string, stdout io.Writer, argv ...string) *localkafka.Process {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), name+".log")
-	log, err := os.Create(path)
+	process, err := localkafka.Start(tb.Context(), localkafka.Command{
+		Name: name, Folder: tb.TempDir(), Argv: argv, Stdout: stdout, OwnNetwork: true,
+	})
 	if err != nil {
-		tb.Fatalf("log of %s: %v", name, err)
+		tb.Fatal(err)
 	}
-	cmd := exec.CommandContext(tb.Context(), argv[0], argv[1:]...)
-	cmd.SysProcAttr = attributes(ownNetwork)
-	cmd.Stderr, cmd.Stdout = log, log
-	if stdout != nil {
-		cmd.Stdout = stdout
-	}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatalf("standard input of %s: %v", name, err)
-	}
-	c := &child{name: name, log: path, stdin: stdin, cmd: cmd, done: make(chan struct{})}
-	started := make(chan error)
-	go c.run(log, started)
-	if err := <-started; err != nil {
-		tb.Fatalf("start %s: %v", name, err)
-	}
-	tb.Cleanup(func() { c.end(tb) })
-	return c
+	endWithTest(tb, process)
+	return process
 }
 
-// run starts the command and waits for its end on one thread, as the kernel's "parent death signal" is sent when the
-// thread that started the child ends.
-func (c *child) run(log *os.File, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer func() { _ = log.Close() }()
-	if err := c.cmd.Start(); err != nil {
-		started <- err
-		return
-	}
-	c.pid = c.cmd.Process.Pid
-	started <- nil
-	c.err = c.cmd.Wait()
-	close(c.done)
-}
-
-// signal sends the signal unless the process has ended, and waits for its end.
-func (c *child) signal(tb testing.TB, signal syscall.Signal) {
+// endWithTest kills the process when the test ends, and shows the last lines of its log if the test failed.
+func endWithTest(tb testing.TB, process *localkafka.Process) {
 	tb.Helper()
-	if !c.ended() {
-		if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			tb.Errorf("signal %s to %s: %v", signal, c.name, err)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("log of %s, the last %d lines:\n%s", process.Name, logTail, process.Tail(logTail))
 		}
-	}
-	<-c.done
+		signal(tb, process, syscall.SIGKILL)
+	})
 }
 
-func (c *child) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// failure is an error if the process has ended.
-func (c *child) failure() error {
-	if !c.ended() {
-		return nil
-	}
-	return fmt.Errorf("%s has ended: %w", c.name, cmp.Or(c.err, errEnded))
-}
-
-func (c *child) end(tb testing.TB) {
+// signal sends a signal to the process unless it has ended, and waits for its end.
+func signal(tb testing.TB, process *localkafka.Process, signal syscall.Signal) {
 	tb.Helper()
-	if tb.Failed() {
-		tb.Logf("log of %s, the last %d lines:\n%s", c.name, logTail, tail(c.log, logTail))
+	if err := process.Signal(signal); err != nil {
+		tb.Errorf("signal %s to %s: %v", signal, process.Name, err)
 	}
-	c.signal(tb, syscall.SIGKILL)
-	_ = c.stdin.Close()
-}
-
-func tail(path string, lines int) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// exchangeTimeout bounds one request and its answer.
+	// exchangeTimeout is the timeout of one request.
 	exchangeTimeout = 10 * time.Second
-	// maxResponse, in bytes, is far above what a group of a test needs.
+	// maxResponse is the largest accepted response in bytes, far above those of the tests.
 	maxResponse = 16 << 20
 )
 
-// typedRequest is a request whose answer's type is known.
+// typedRequest is a request with a response of type R.
 type typedRequest[R kmsg.Response] interface {
 	kmsg.Request
 	RequestWith(context.Context, kmsg.Requestor) (R, error)
 }
 
-// exchange sends one request on a connection of its own and returns the answer, decoded and as it came: the body's
-// bytes, after the size and the response header. The broker is the only one, so it coordinates every group.
+// exchange sends one request on a new connection and returns the response, decoded and raw: the bytes of the body, after the
+// size and the response header. The broker is the only one, so it coordinates every group.
 func exchange[R kmsg.Response](ctx context.Context, b *Broker, request typedRequest[R]) (R, []byte, error) {
 	var none R
 	body, err := roundTrip(ctx, b.Bootstrap, request)
@@ -64,7 +64,7 @@ func roundTrip(ctx context.Context, address string, request kmsg.Request) ([]byt
 	return readBody(conn, request.IsFlexible())
 }
 
-// readBody reads an answer: int32 size; header: int32 correlation id and, if flexible, tagged fields (none); body.
+// readBody reads a response: int32 size; header: int32 correlation id and, if flexible, tagged fields (none); body.
 func readBody(conn io.Reader, flexible bool) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// WaitStable waits until the application runs on exactly these processes: the broker calls the group stable and knows
-// all their stream threads and no others, each task is active on one of them, and there are as many standbys as wanted.
+// WaitStable waits until the application runs on exactly these processes: the group is stable on the broker with all their
+// stream threads and no others, each task is active on one of them, and the number of standbys is as configured.
 func (a *RunningApplication) WaitStable(tb testing.TB, processes ...*Process) {
 	tb.Helper()
 	a.WaitCopies(tb, a.Tasks()*min(a.StandbyReplicas, len(processes)-1), processes...)
 }
 
-// WaitCopies is WaitStable with the number of copies, that is standbys and warm-ups, that the processes are to have
-// together.
+// WaitCopies is WaitStable with an explicit number of copies (standbys and warm-ups) of all processes together.
 func (a *RunningApplication) WaitCopies(tb testing.TB, copies int, processes ...*Process) {
 	tb.Helper()
 	what := fmt.Sprintf("%s (%s) is stable on %d instances with %d copies", a.ID, a.Protocol, len(processes), copies)
@@ -44,12 +43,12 @@ func (a *RunningApplication) stable(ctx context.Context, copies int, processes [
 	}
 	slices.Sort(want.Hosts)
 	if diff := cmp.Diff(want, group); diff != "" {
-		return fmt.Errorf("group (-want +the broker says):\n%s", diff)
+		return fmt.Errorf("group (-want +reported by the broker):\n%s", diff)
 	}
 	return nil
 }
 
-// placed is an error unless each task is reported as active once, and as many copies are reported as wanted.
+// placed is an error unless the processes report each task as active once, and that number of copies.
 func (a *RunningApplication) placed(copies int, processes []*Process) error {
 	active := map[string]int{}
 	reported := 0
@@ -79,15 +78,15 @@ func (a *RunningApplication) placed(copies int, processes []*Process) error {
 	return nil
 }
 
-// Group is what the broker says of an application in a word.
+// Group is the summary of a group on the broker.
 type Group struct {
-	// State is the broker's: Stable, PreparingRebalance, Reconciling, ...
+	// State is the state on the broker: Stable, PreparingRebalance, Reconciling, ...
 	State string
 	// Hosts are the addresses of the members, one for each stream thread, sorted.
 	Hosts []string
 }
 
-// Group asks the broker for the state and the members' hosts.
+// Group reads the state and the members' hosts from the broker.
 func (a *RunningApplication) Group(ctx context.Context) (Group, error) {
 	if a.Protocol == Streams {
 		return a.streamsGroup(ctx)
@@ -121,7 +120,7 @@ func (a *RunningApplication) streamsGroup(ctx context.Context) (Group, error) {
 	return group(described.State, hosts), kerr.ErrorForCode(described.ErrorCode)
 }
 
-// group drops the slash that Java puts before an address.
+// group removes the slash that Java writes before an address.
 func group(state string, hosts []string) Group {
 	for i := range hosts {
 		hosts[i] = strings.TrimPrefix(hosts[i], "/")
@@ -130,8 +129,7 @@ func group(state string, hosts []string) Group {
 	return Group{State: state, Hosts: hosts}
 }
 
-// DescribeGroups asks for a classic group, version 6. It returns the answer, and its body's bytes as the broker sent
-// them.
+// DescribeGroups describes a classic group, version 6. It returns the response, decoded and as the raw bytes of its body.
 func (a *RunningApplication) DescribeGroups(ctx context.Context) (*kmsg.DescribeGroupsResponse, []byte, error) {
 	request := kmsg.NewPtrDescribeGroupsRequest()
 	request.SetVersion(6)
@@ -139,8 +137,8 @@ func (a *RunningApplication) DescribeGroups(ctx context.Context) (*kmsg.Describe
 	return exchange(ctx, a.broker, request)
 }
 
-// DescribeStreamsGroup asks for a streams group (KIP-1071), version 0 or 1, the latter with or without the topology's
-// description (KIP-1331). It returns the answer, and its body's bytes as the broker sent them.
+// DescribeStreamsGroup describes a streams group (KIP-1071), version 0 or 1, the latter with or without the topology's
+// description (KIP-1331). It returns the response, decoded and as the raw bytes of its body.
 func (a *RunningApplication) DescribeStreamsGroup(
 	ctx context.Context, version int16, topology bool,
 ) (*kmsg.StreamsGroupDescribeResponse, []byte, error) {

@@ -4,7 +4,6 @@
 package kafkatest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,19 +13,21 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-// Instance says how to run one instance of an application.
+// Instance configures one instance of an application.
 type Instance struct {
 	// Name is the client.id; a pod's name in a cluster.
 	Name string
 	// Threads is num.stream.threads; one if zero.
 	Threads int
-	// Configs are further configs of Kafka Streams or its clients, for this instance.
+	// Configs are additional configs of Kafka Streams or its clients, for this instance.
 	Configs map[string]string
-	// Environment holds further variables of the process, each as NAME=value.
+	// Environment contains additional variables of the process, each as NAME=value.
 	Environment []string
-	// JavaOptions are further options of the JVM.
+	// JavaOptions are additional options of the JVM.
 	JavaOptions []string
 }
 
@@ -34,18 +35,18 @@ type Instance struct {
 type Process struct {
 	// Name is the client.id.
 	Name string
-	// Address is the address that the broker sees as the client's host.
+	// Address is the client's host from the broker's view.
 	Address netip.Addr
-	// Static says that the instance has a group.instance.id.
+	// Static is set if the instance has a group.instance.id.
 	Static  bool
 	threads int
-	child   *child
+	process *localkafka.Process
 	output  *output
 }
 
-// Report is what an instance says of itself.
+// Report is the output of an instance (test/java/.../Tasks.java).
 type Report struct {
-	// State is that of KafkaStreams.State, for instance RUNNING.
+	// State is a KafkaStreams.State, for instance RUNNING.
 	State string `json:"state"`
 	// Threads is the number of live stream threads; zero unless RUNNING.
 	Threads int `json:"threads"`
@@ -58,7 +59,7 @@ type Report struct {
 // heap is the largest Java heap of an instance: enough for a handful of tasks with little data.
 const heap = "96m"
 
-// intoNetwork waits for an address, sets it on eth0 and becomes the command that is its arguments.
+// intoNetwork waits for an address, sets it on eth0 and becomes the command in its arguments.
 const intoNetwork = `read -r address && ip link set lo up && ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"`
 
 // StartInstance starts an instance and returns at once; see WaitStable. It ends with the test.
@@ -69,15 +70,15 @@ func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Pr
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
 		args = append(args, key+"="+configs[key])
 	}
-	jvm := java(classPath(tb), heap, "dev.streamweir.kafkatest.App", args...)
+	jvm := localkafka.Java(classPath(tb), heap, localkafka.AppClass, args...)
 	argv := slices.Concat([]string{"sh", "-c", intoNetwork, "sh", "env"}, instance.Environment, jvm[:1], instance.JavaOptions, jvm[1:])
 	p := &Process{
 		Name: instance.Name, Static: configs["group.instance.id"] != "",
-		threads: max(1, instance.Threads), output: &output{},
+		threads: max(1, instance.Threads), output: newOutput(),
 	}
-	p.child = startChild(tb, instance.Name, true, p.output, argv...)
-	p.Address = a.broker.network.attach(tb, p.child.pid)
-	if _, err := fmt.Fprintf(p.child.stdin, "%s/24\n", p.Address); err != nil {
+	p.process = startChild(tb, instance.Name, p.output, argv...)
+	p.Address = a.broker.network.attach(tb, p.process.PID)
+	if _, err := fmt.Fprintf(p.process.Stdin, "%s/24\n", p.Address); err != nil {
 		tb.Fatalf("address of %s: %v", p.Name, err)
 	}
 	return p
@@ -86,21 +87,21 @@ func (a *RunningApplication) StartInstance(tb testing.TB, instance Instance) *Pr
 // Kill ends the instance at once (SIGKILL), as the kernel does when its container is out of memory.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()
-	p.child.signal(tb, syscall.SIGKILL)
+	signal(tb, p.process, syscall.SIGKILL)
 }
 
-// Stop ends the instance in order (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
+// Stop ends the instance gracefully (SIGTERM, KafkaStreams.close), as the kubelet does when its pod is deleted.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
-	p.child.signal(tb, syscall.SIGTERM)
+	signal(tb, p.process, syscall.SIGTERM)
 }
 
-// Report is the instance's latest report, empty if there is none yet.
+// Report returns the latest report of the instance, an empty one before the first.
 func (p *Process) Report() Report { return p.output.latest() }
 
 // running is an error unless the instance is RUNNING and has a task.
 func (p *Process) running() error {
-	if err := p.child.failure(); err != nil {
+	if err := p.process.Err(); err != nil {
 		return err
 	}
 	report := p.Report()
@@ -110,32 +111,35 @@ func (p *Process) running() error {
 	return p.output.problem()
 }
 
-// output takes an instance's standard output and keeps the latest report.
+// output receives an instance's standard output and keeps the latest report.
 type output struct {
-	mu      sync.Mutex
-	partial []byte
-	report  Report
-	err     error
+	mu     sync.Mutex
+	lines  *localkafka.Lines
+	report Report
+	err    error
 }
 
-// Write takes whole and broken lines.
+func newOutput() *output {
+	o := &output{}
+	o.lines = localkafka.NewLines(o.line)
+	return o
+}
+
+// Write accepts complete and partial lines.
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.partial = append(o.partial, data...)
-	for {
-		end := bytes.IndexByte(o.partial, '\n')
-		if end < 0 {
-			return len(data), nil
-		}
-		var report Report
-		if err := json.Unmarshal(o.partial[:end], &report); err != nil {
-			o.err = errors.Join(o.err, fmt.Errorf("line %q on standard output: %w", o.partial[:end], err))
-		} else {
-			o.report = report
-		}
-		o.partial = o.partial[end+1:]
+	return o.lines.Write(data)
+}
+
+// line keeps the report in a line. The lock is held.
+func (o *output) line(line []byte) {
+	var report Report
+	if err := json.Unmarshal(line, &report); err != nil {
+		o.err = errors.Join(o.err, fmt.Errorf("line %q on standard output: %w", line, err))
+		return
 	}
+	o.report = report
 }
 
 func (o *output) latest() Report {

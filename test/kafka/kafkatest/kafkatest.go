@@ -4,38 +4,34 @@
 // Package kafkatest runs a real Kafka broker and real Kafka Streams instances for tests.
 //
 // The broker (Kafka 4.4.0, one node, KRaft) and an application with a key-value, a windowed and a join store are built
-// by test/java/build.sh with Maven. Each instance is a Java process in a network namespace of its own, joined to the broker by
-// a bridge, so that the broker sees each instance under its own address, as it sees pods in a cluster:
+// by test/java/build.sh with Maven. Each instance is a Java process in a network namespace of its own, connected to the broker
+// by a bridge, so that each instance has its own address, like the pods of a cluster:
 //
 //	test process ── 127.0.0.1 ── broker ── bridge 10.231.N.1 ─┬─ 10.231.N.2  instance
 //	                                                          └─ 10.231.N.3  instance
 //
-// The namespaces have no route to anywhere else. All of it ends with the test; if the test's process is killed, the
-// kernel ends the Java processes, and their namespaces go with them.
+// The namespaces have no other routes. Everything ends with the test; if the test's process is killed, the kernel ends the
+// Java processes and their namespaces.
 //
-// It needs Linux, root, iproute2, bash, Java 17 and, once, Maven. Where something is missing the test is skipped, or
-// fails if the environment has CI=true.
+// It needs Linux, root, iproute2, bash, Java 17 and, for the first build, Maven. If something is missing the test is skipped,
+// or fails if the environment has CI=true.
 package kafkatest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
 // KafkaVersion is the version of the broker and of the Kafka Streams instances (test/java/pom.xml).
 const KafkaVersion = "4.4.0"
 
-// exitUnavailable is the exit code of build.sh when a tool is missing (EX_UNAVAILABLE of sysexits.h).
-const exitUnavailable = 69
-
-// require ends the test, by a skip or in CI by a failure, unless this machine can run the broker and the instances.
+// require skips the test, or fails it in CI, unless this machine can run the broker and the instances.
 func require(tb testing.TB) {
 	tb.Helper()
 	var missing []string
@@ -43,7 +39,7 @@ func require(tb testing.TB) {
 		missing = append(missing, "Linux (network namespaces)")
 	}
 	if os.Geteuid() != 0 {
-		missing = append(missing, "root (to make network namespaces)")
+		missing = append(missing, "root (to create network namespaces)")
 	}
 	for _, tool := range []struct{ command, name string }{{"java", "Java 17"}, {"ip", "iproute2"}, {"bash", "bash"}} {
 		if _, err := exec.LookPath(tool.command); err != nil {
@@ -58,66 +54,22 @@ func require(tb testing.TB) {
 // Unavailable skips the test, or fails it in CI, because the machine lacks something.
 func Unavailable(tb testing.TB, what string) {
 	tb.Helper()
-	const text = "a test with a real Kafka broker cannot run here: missing: %s"
+	const text = "this test needs a real Kafka broker; missing: %s"
 	if os.Getenv("CI") == "true" {
 		tb.Fatalf(text, what)
 	}
 	tb.Skipf(text, what)
 }
 
-// build runs build.sh once in this process, and gives the folder it prints.
-var build = sync.OnceValues(func() (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	var stderr strings.Builder
-	command := exec.Command(filepath.Join(root, "test", "java", "build.sh"))
-	command.Stderr = &stderr
-	out, err := command.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return "", &buildError{code: exit.ExitCode(), output: strings.TrimSpace(stderr.String())}
-	}
-	return strings.TrimSpace(string(out)), err
-})
-
-// buildError is a failure of build.sh, with what it wrote on standard error.
-type buildError struct {
-	code   int
-	output string
-}
-
-func (e *buildError) Error() string {
-	return fmt.Sprintf("test/java/build.sh: exit code %d: %s", e.code, e.output)
-}
-
-// classPath builds the Java side if the cache lacks it, and returns its class path.
+// classPath builds the Java programs if they are not in the cache, and returns their class path.
 func classPath(tb testing.TB) string {
 	tb.Helper()
-	folder, err := build()
-	if failure, ok := errors.AsType[*buildError](err); ok && failure.code == exitUnavailable {
-		Unavailable(tb, failure.output)
+	path, err := localkafka.ClassPath()
+	if failure, ok := errors.AsType[*localkafka.BuildError](err); ok && failure.ToolMissing() {
+		Unavailable(tb, failure.Output)
 	}
 	if err != nil {
 		tb.Fatalf("build the Kafka Streams application and the broker: %v", err)
 	}
-	return filepath.Join(folder, "classes") + ":" + filepath.Join(folder, "lib", "*")
-}
-
-// moduleRoot walks up from the folder of the package under test to the folder with go.mod.
-func moduleRoot() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
-			return "", errors.New("no go.mod above the folder of this test")
-		}
-		folder = parent
-	}
+	return path
 }

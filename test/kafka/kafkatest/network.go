@@ -24,10 +24,10 @@ type network struct {
 	next   byte
 }
 
-// newNetwork takes the first number N that no other test process holds.
+// newNetwork takes the first number N that no other test process uses.
 //
-// The number is held by a lock on a file, which the kernel drops when the process ends, so whoever gets it may remove
-// a bridge that a killed process left.
+// A lock on a file reserves the number. The kernel releases it when the process ends, so the next owner may remove the bridge
+// of a killed process.
 func newNetwork(tb testing.TB) *network {
 	tb.Helper()
 	for number := range 256 {
@@ -45,7 +45,7 @@ func newNetwork(tb testing.TB) *network {
 		n.create(tb)
 		return n
 	}
-	tb.Fatal("all 256 networks 10.231.N.0/24 are held by other test processes")
+	tb.Fatal("all 256 networks 10.231.N.0/24 are in use by other test processes")
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (n *network) create(tb testing.TB) {
 	tb.Helper()
 	_, _ = ip("link", "delete", n.bridge())
 	if out, err := ip("link", "add", n.bridge(), "type", "bridge"); err != nil {
-		Unavailable(tb, fmt.Sprintf("the right to make a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
+		Unavailable(tb, fmt.Sprintf("the permission to create a network bridge (CAP_NET_ADMIN): %v: %s", err, out))
 	}
 	tb.Cleanup(func() {
 		if out, err := ip("link", "delete", n.bridge()); err != nil {
@@ -64,8 +64,8 @@ func (n *network) create(tb testing.TB) {
 	mustIP(tb, "link", "set", n.bridge(), "up")
 }
 
-// attach gives the process, which must be in a network namespace of its own and nothing else in it yet, an interface
-// eth0 on the bridge, and returns the address that is to be set on it.
+// attach adds an interface eth0 on the bridge to the network namespace of the process, which must be empty. It returns the
+// address for the interface; the process sets it.
 func (n *network) attach(tb testing.TB, pid int) netip.Addr {
 	tb.Helper()
 	host := n.next
@@ -74,7 +74,7 @@ func (n *network) attach(tb testing.TB, pid int) netip.Addr {
 	}
 	n.next++
 	outer := fmt.Sprintf("swv%dn%d", n.number, host)
-	_, _ = ip("link", "delete", outer) // the kernel takes down the namespace of an ended process some time later
+	_, _ = ip("link", "delete", outer) // the kernel removes the namespace of an ended process with a delay
 	mustIP(tb, "link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid))
 	mustIP(tb, "link", "set", outer, "master", n.bridge(), "up")
 	tb.Cleanup(func() { _, _ = ip("link", "delete", outer) })
@@ -89,7 +89,7 @@ func (n *network) address(host byte) netip.Addr {
 
 func (n *network) prefix(host byte) string { return n.address(host).String() + "/24" }
 
-// ip runs iproute2. It has a context of its own, as clean-ups run after that of the test has ended.
+// ip runs iproute2. It has a context of its own, since clean-ups run after the end of the test's context.
 func ip(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ipTimeout)
 	defer cancel()

@@ -23,18 +23,18 @@ func TestOutputKeepsTheLatestReport(t *testing.T) {
 		want        Report
 		wantProblem string
 	}{
-		"nothing was written":            {},
-		"a line is not finished":         {writes: []string{second, `{"state":"ERR`}, want: running},
-		"two lines come at once":         {writes: []string{first + second}, want: running},
-		"a line comes in pieces":         {writes: []string{first, second[:7], second[7:20], second[20:]}, want: running},
-		"something else is printed":      {writes: []string{second, "Exception in x\n"}, want: running, wantProblem: `"Exception in x"`},
-		"something else comes in pieces": {writes: []string{"Excep", "tion\n" + second}, want: running, wantProblem: `"Exception"`},
+		"no output":                  {},
+		"an unfinished line":         {writes: []string{second, `{"state":"ERR`}, want: running},
+		"two lines in one write":     {writes: []string{first + second}, want: running},
+		"a line in several writes":   {writes: []string{first, second[:7], second[7:20], second[20:]}, want: running},
+		"a line that is no report":   {writes: []string{second, "Exception in x\n"}, want: running, wantProblem: `"Exception in x"`},
+		"the same in several writes": {writes: []string{"Excep", "tion\n" + second}, want: running, wantProblem: `"Exception"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var o output
+			o := newOutput()
 			for _, data := range c.writes {
-				if n, err := io.WriteString(&o, data); n != len(data) || err != nil {
+				if n, err := io.WriteString(o, data); n != len(data) || err != nil {
 					t.Fatalf("Write(%q) = %d, %v", data, n, err)
 				}
 			}
@@ -58,13 +58,13 @@ func TestReadBody(t *testing.T) {
 		want     []byte
 		wantErr  string
 	}{
-		"the header is the correlation id":           {bytes: frame(0, 0, 0, 1, 7, 8), want: []byte{7, 8}},
-		"a flexible header ends with no tags":        {flexible: true, bytes: frame(0, 0, 0, 1, 0, 7, 8), want: []byte{7, 8}},
-		"tags in the header are not understood":      {flexible: true, bytes: frame(0, 0, 0, 1, 1, 7, 8), wantErr: "tagged fields"},
-		"the answer is shorter than its header":      {bytes: frame(0, 0, 1), wantErr: "response of 3 bytes"},
-		"the answer claims to be larger than wanted": {bytes: []byte{0xff, 0xff, 0xff, 0xff}, wantErr: "response of 4294967295 bytes"},
-		"the answer is cut off":                      {bytes: frame(0, 0, 0, 1, 7, 8)[:8], wantErr: "unexpected EOF"},
-		"there is no answer":                         {wantErr: "EOF"},
+		"the header is the correlation id":        {bytes: frame(0, 0, 0, 1, 7, 8), want: []byte{7, 8}},
+		"a flexible header ends without tags":     {flexible: true, bytes: frame(0, 0, 0, 1, 0, 7, 8), want: []byte{7, 8}},
+		"tags in the header are not supported":    {flexible: true, bytes: frame(0, 0, 0, 1, 1, 7, 8), wantErr: "tagged fields"},
+		"the response is shorter than its header": {bytes: frame(0, 0, 1), wantErr: "response of 3 bytes"},
+		"the response is larger than the maximum": {bytes: []byte{0xff, 0xff, 0xff, 0xff}, wantErr: "response of 4294967295 bytes"},
+		"the response is truncated":               {bytes: frame(0, 0, 0, 1, 7, 8)[:8], wantErr: "unexpected EOF"},
+		"there is no response":                    {wantErr: "EOF"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestReadBody(t *testing.T) {
 			if !bytes.Equal(got, c.want) {
 				t.Errorf("body = %v, want %v", got, c.want)
 			}
-			if (err == nil) != (c.wantErr == "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
+			wantErr := c.wantErr != ""
+			if (err != nil) != wantErr || (wantErr && !strings.Contains(err.Error(), c.wantErr)) {
 				t.Errorf("error = %v, want %q", err, c.wantErr)
 			}
 		})

@@ -5,14 +5,12 @@ package kafkatest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// recorder is a testing.TB that keeps how a test was ended instead of ending it.
+// recorder is a testing.TB that records the end of a test instead of ending it.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -30,7 +28,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run calls f, which may end its goroutine as a test does.
+// run calls f in a goroutine, which f may end as a test does.
 func (r *recorder) run(f func(testing.TB)) {
 	done := make(chan struct{})
 	go func() {
@@ -40,7 +38,7 @@ func (r *recorder) run(f func(testing.TB)) {
 	<-done
 }
 
-func TestMissingToolsSkipTheTestButFailItInCI(t *testing.T) {
+func TestMissingToolsSkipTheTestAndFailItInCI(t *testing.T) {
 	cases := map[string]struct {
 		ci                     string
 		wantSkipped, wantFails bool
@@ -66,34 +64,5 @@ func TestMissingToolsSkipTheTestButFailItInCI(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestModuleRoot(t *testing.T) {
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(root, "test", "java", "build.sh")); err != nil {
-		t.Errorf("the module's root is said to be %s: %v", root, err)
-	}
-	t.Chdir(t.TempDir())
-	if root, err := moduleRoot(); err == nil {
-		t.Errorf("outside a module: root = %s, want an error", root)
-	}
-}
-
-func TestTail(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("a\nb\nc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for lines, want := range map[int]string{1: "c", 2: "b\nc", 3: "a\nb\nc", 60: "a\nb\nc"} {
-		if got := tail(path, lines); got != want {
-			t.Errorf("tail(%d) = %q, want %q", lines, got, want)
-		}
-	}
-	if got := tail(filepath.Join(t.TempDir(), "none"), 1); !strings.Contains(got, "no such file") {
-		t.Errorf("tail of no file = %q", got)
 	}
 }

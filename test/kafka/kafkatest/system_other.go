@@ -8,11 +8,7 @@ package kafkatest
 import (
 	"errors"
 	"os"
-	"syscall"
 )
 
-// Elsewhere than on Linux require ends the test before any of these is called.
-
-func attributes(bool) *syscall.SysProcAttr { return nil }
-
+// tryLock is not called: require ends the test first.
 func tryLock(*os.File) error { return errors.ErrUnsupported }

@@ -7,32 +7,17 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"streamweir.dev/streamweir/test/kafka/localkafka"
 )
 
-const (
-	// patience bounds each wait for a state of the world; generous, since tests share the machine's cores.
-	patience = 2 * time.Minute
-	// pollEvery is how often a wait looks.
-	pollEvery = 100 * time.Millisecond
-)
+// patience is the longest wait for a condition; generous, since tests share the cores of the machine.
+const patience = 2 * time.Minute
 
-// Eventually calls check every tenth of a second until it returns nil, and fails the test with its last error if that
-// takes more than two minutes.
+// Eventually repeats a check every tenth of a second until it returns nil. After two minutes it fails the test with the last error.
 func Eventually(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			tb.Fatalf("%s: not so after %s: %v", what, patience, err)
-		case <-tick.C:
-		}
+	if err := localkafka.Eventually(tb.Context(), patience, what, check); err != nil {
+		tb.Fatal(err)
 	}
 }

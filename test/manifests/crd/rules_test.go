@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ruleCase is a spec that passes, one that fails, and what the failure must say.
+// ruleCase is a valid spec, an invalid one, and a part of the expected error.
 type ruleCase struct {
 	good, bad, want string
 }
 
-// testRules validates both sides of each case, and checks that no rule of the schema goes without a case.
+// testRules validates both specs of each case, and checks that each rule of the schema has a case.
 func testRules(t *testing.T, s schema, withSpec func(string) string, cases map[string]ruleCase) {
 	t.Helper()
 	violated := map[string]bool{}
@@ -33,7 +33,7 @@ func testRules(t *testing.T, s schema, withSpec func(string) string, cases map[s
 	all := map[string]bool{}
 	messages(s.structural, all)
 	for message := range all {
-		// Two rules are not of a new object's spec: TestTargetIsImmutable, TestNameOfAStreamApp.
+		// Two rules do not concern the spec of a new object: TestTargetIsImmutable, TestNameOfAStreamApp.
 		if !violated[message] && !strings.HasPrefix(message, "targetRef is immutable") && !strings.HasPrefix(message, "the name of a StreamApp") {
 			t.Errorf("no case violates the rule %q", message)
 		}
@@ -47,7 +47,7 @@ func checkRefused(t *testing.T, object string, errors field.ErrorList, want stri
 			return
 		}
 	}
-	t.Errorf("%s: got %v, want an error that says %q", object, errors.ToAggregate(), want)
+	t.Errorf("%s: got %v, want an error with %q", object, errors.ToAggregate(), want)
 }
 
 func streamAppWith(spec string) string {
@@ -66,7 +66,7 @@ func TestStreamAppRules(t *testing.T) {
 	)
 	store := func(rest string) string { return "streams: {stores: [{name: s, " + rest + "}]}" }
 	testRules(t, loadSchema(t, "streamweir.dev_streamapps.yaml"), streamAppWith, map[string]ruleCase{
-		"nothing but the target": {"", "targetRef: null", "targetRef"},
+		"only the target": {"", "targetRef: null", "targetRef"},
 		"a target's name": {
 			"", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: Orders}", "name must be a DNS subdomain",
 		},
@@ -280,11 +280,11 @@ func TestTargetOfAStreamApp(t *testing.T) {
 		"another kind":    {"{apiVersion: apps/v1, kind: DaemonSet, name: orders}", "Unsupported value"},
 		"another version": {"{apiVersion: apps/v1beta1, kind: Deployment, name: orders}", "Unsupported value"},
 		"no name":         {"{apiVersion: apps/v1, kind: Deployment}", "Required value"},
-		"a name that no one has": {
+		"an impossible name": {
 			"{apiVersion: apps/v1, kind: Deployment, name: Orders}",
 			"name must be a DNS subdomain",
 		},
-		"another namespace's one": {"{apiVersion: apps/v1, kind: Deployment, name: orders, namespace: b}", "unknown field"},
+		"a target of another namespace": {"{apiVersion: apps/v1, kind: Deployment, name: orders, namespace: b}", "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errors := s.validate(t, object(tc.target), nil)
@@ -378,12 +378,12 @@ func TestPodInjectionRules(t *testing.T) {
 			withMemory("forLimit: 1Gi, limit: 0"),
 			"limit " + aboveZero,
 		},
-		"a limit to hold for": {
+		"a limit to inject for": {
 			withMemory("forLimit: 1, limit: 2Gi"),
 			withMemory("forLimit: 0, limit: 2Gi"),
 			"forLimit " + aboveZero,
 		},
-		"a limit without its other": {withMemory("forLimit: 1Gi, limit: 2Gi"), withMemory("limit: 2Gi"), "Required value"},
+		"a limit without forLimit": {withMemory("forLimit: 1Gi, limit: 2Gi"), withMemory("limit: 2Gi"), "Required value"},
 		"a request": {
 			withMemory("forLimit: 1Gi, limit: 2Gi, request: 1Gi"),
 			withMemory("forLimit: 1Gi, limit: 2Gi, request: 0"),
@@ -407,7 +407,7 @@ func TestEveryRuleHasAMessage(t *testing.T) {
 	}
 }
 
-// No default is stored: an object shows what its user wrote, and what is in effect can change.
+// No default is stored: an object contains only what the user wrote, so that defaults can change.
 func TestNoStoredDefaults(t *testing.T) {
 	for _, file := range []string{"streamweir.dev_streamapps.yaml", "streamweir.dev_podinjections.yaml"} {
 		checkNoDefaults(t, file, loadSchema(t, file).structural)

@@ -72,7 +72,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// validate returns what the API server would answer to a create, or with an old object to an update.
+// validate returns the errors of the API server for a create, or for an update if there is an old object.
 func (s schema) validate(t *testing.T, object, old map[string]any) field.ErrorList {
 	t.Helper()
 	var errors field.ErrorList
@@ -82,7 +82,7 @@ func (s schema) validate(t *testing.T, object, old map[string]any) field.ErrorLi
 	}
 	errors = append(errors, validation.ValidateCustomResource(nil, object, s.openAPI)...)
 	errors = append(errors, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	// A typed nil would look like an update of an empty object.
+	// A typed nil would be an update of an empty object.
 	var previous any
 	if old != nil {
 		previous = old
@@ -109,7 +109,7 @@ func parse(t *testing.T, content string) map[string]any {
 	return withIntegers(object).(map[string]any)
 }
 
-// withIntegers turns whole numbers into int64, as the API server reads them.
+// withIntegers converts whole numbers to int64, as the API server does.
 func withIntegers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

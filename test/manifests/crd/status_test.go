@@ -20,10 +20,10 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// maxStatus is how large a status may become, so that many StreamApps can be watched.
+// maxStatus is the largest acceptable size of a status, so that many StreamApps can be watched.
 const maxStatus = 32 << 10
 
-// fullStatus builds the status of an application with 500 pods, every list at its cap, and messages as long as they get.
+// fullStatus builds the status of an application with 500 pods, with every list and every message at its maximum.
 func fullStatus() v1alpha1.StreamAppStatus {
 	amount := new(resource.MustParse("1717986918"))
 	status := v1alpha1.StreamAppStatus{
@@ -100,7 +100,7 @@ func TestStatusOfALargeApplicationIsValidAndSmall(t *testing.T) {
 		t.Errorf("a full status has %d bytes, want at most %d", len(content), maxStatus)
 	}
 	object := streamAppWithStatus(t, status)
-	// Conditions need times, which only a controller knows.
+	// Conditions need times, which a controller would set.
 	for _, condition := range object["status"].(map[string]any)["conditions"].([]any) {
 		condition.(map[string]any)["lastTransitionTime"] = "2026-11-30T00:00:00Z"
 	}
@@ -169,7 +169,7 @@ func TestSamples(t *testing.T) {
 			if errors := s.validate(t, object, nil); len(errors) > 0 {
 				t.Errorf("got %v, want no error", errors.ToAggregate())
 			}
-			// What Go reads and writes again is what stands in the file: types and schema agree.
+			// Decoding and encoding must reproduce the file: types and schema agree.
 			app := &v1alpha1.StreamApp{}
 			if err := yaml.UnmarshalStrict(content, app); err != nil {
 				t.Fatal(err)
@@ -195,7 +195,7 @@ func TestFullSampleShowsEveryField(t *testing.T) {
 	spec := loadSchema(t, "streamweir.dev_streamapps.yaml").structural.Properties["spec"]
 	shown := fieldsOf(sample["spec"])
 	for path := range schemaFields("", &spec) {
-		// Only one of the two ways to name a Kafka cluster can be shown.
+		// A spec can contain only one of the two ways to select a Kafka cluster.
 		if !shown[path] && path != ".kafka.cluster" {
 			t.Errorf("config/samples/full.yaml does not show spec%s", path)
 		}

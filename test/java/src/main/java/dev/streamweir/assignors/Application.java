@@ -24,7 +24,7 @@ record Application(List<Subtopology> subtopologies, int standbys, int warmUps, b
    *
    * @param tasks its number of tasks
    * @param records the records in the changelog of each task when the history begins; 0 if it has no state
-   * @param recordsPerMinute what is written to the changelog of each task
+   * @param recordsPerMinute the records written to the changelog of each task
    */
   record Subtopology(int tasks, long records, long recordsPerMinute) {
     boolean stateful() {

@@ -11,11 +11,11 @@ import org.apache.kafka.streams.processor.TaskId;
 interface Assignor {
 
   /**
-   * What an assignor decided.
+   * The decision of an assignor.
    *
    * @param active the active tasks of each instance
-   * @param standby its standby tasks, warm-ups among them
-   * @param followUp whether a probing rebalance is to follow
+   * @param standby its standby tasks, including warm-ups
+   * @param followUp whether a probing rebalance is scheduled
    */
   record Outcome(Map<Character, Set<TaskId>> active, Map<Character, Set<TaskId>> standby, boolean followUp) {}
 

@@ -20,7 +20,7 @@ import org.apache.kafka.coordinator.group.streams.assignor.MemberMetadataAndStat
 import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
 import org.apache.kafka.streams.processor.TaskId;
 
-/** The broker's assignor for the streams protocol: it deals with members, which are threads. */
+/** The broker's assignor for the streams protocol: its members are threads. */
 final class BrokerSticky implements Assignor {
 
   static final MemberAssignment NOTHING = new MemberAssignment(Map.of(), Map.of());
@@ -114,7 +114,7 @@ final class BrokerSticky implements Assignor {
     bySubtopology.forEach((s, partitions) -> partitions.forEach(p -> tasks.add(new TaskId(Integer.parseInt(s), p))));
   }
 
-  /** The topology as the broker knows it. */
+  /** The topology on the broker. */
   private record Topology(Application app) implements TopologyDescriber {
 
     @Override

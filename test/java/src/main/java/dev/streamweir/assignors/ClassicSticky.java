@@ -56,7 +56,7 @@ final class ClassicSticky implements Assignor {
     return outcome;
   }
 
-  /** A group as the assignor asks for it. */
+  /** A group as the assignor's input. */
   private record State(Group group) implements ApplicationState {
 
     @Override
@@ -107,7 +107,7 @@ final class ClassicSticky implements Assignor {
     }
   }
 
-  /** A task. The assignor keeps tasks in hash sets, so it decides the same each time only where equal tasks have equal hashes. */
+  /** A task. The assignor uses hash sets of tasks, so its decisions are reproducible only if equal tasks have equal hashes. */
   private record Info(TaskId id, boolean isStateful, Set<String> stateStoreNames, Set<TaskTopicPartition> topicPartitions)
       implements TaskInfo {}
 }

@@ -10,21 +10,21 @@ import java.util.StringJoiner;
 import java.util.TreeMap;
 import org.apache.kafka.streams.processor.TaskId;
 
-/** A group that lives: instances come and go, time passes, and after each event the assignor decides. */
+/** A group over time: instances start and stop, time passes, and after each event the assignor decides. */
 final class Group {
 
   /** probing.rebalance.interval.ms in minutes. */
   static final long PROBING_INTERVAL = 10;
 
-  /** state.cleanup.delay.ms in minutes: both how old a directory must be and how often that is looked at. */
+  /** state.cleanup.delay.ms in minutes: the age of a directory at its deletion and the interval of the check. */
   private static final long CLEANUP_DELAY = 10;
 
   /**
    * The group after an event.
    *
-   * @param event what happened
-   * @param pods the instances that run, a letter each
-   * @param restarted those that stopped and came back in this event
+   * @param event the event
+   * @param pods the running instances, a letter each
+   * @param restarted the instances that stopped and started again in this event
    * @param tasks the instances of each task: the active one, then standbys and warm-ups; subtopologies are separated by "|"
    */
   record Step(String event, String pods, String restarted, String tasks) {}
@@ -34,9 +34,9 @@ final class Group {
   final List<Step> steps = new ArrayList<>();
   final boolean threadsMoveOneByOne;
   long minute;
-  /** Whether the lags cannot be computed in the rebalance under way. */
+  /** Whether the lags cannot be computed in the current rebalance. */
   boolean lagsUnknown;
-  /** Whether the last assignment asked for a probing rebalance. */
+  /** Whether the last assignment requested a probing rebalance. */
   boolean followUp;
 
   private final Assignor assignor;
@@ -50,7 +50,7 @@ final class Group {
     this.threadsMoveOneByOne = random.nextBoolean();
   }
 
-  /** Starts an instance: on the directory that it left, if that survived. */
+  /** Starts an instance, on its former directory if that still exists. */
   void start(char name, int threads) {
     add(name, threads);
     rebalance("start " + name, "");
@@ -64,13 +64,13 @@ final class Group {
     rebalance("start " + names, "");
   }
 
-  /** Loses instances. */
+  /** Stops instances without a restart. */
   void lose(String names) {
     names.chars().forEach(name -> remove((char) name));
     rebalance("lose " + names, "");
   }
 
-  /** Restarts an instance before the group has noticed that it was gone. */
+  /** Restarts an instance before the group detects its absence. */
   void restart(char name) {
     int threads = running.get(name).threads;
     remove(name);
@@ -78,7 +78,7 @@ final class Group {
     rebalance("restart " + name, String.valueOf(name));
   }
 
-  /** Replaces a stream thread: its tasks have no owner, but their directories are where they were. */
+  /** Replaces a stream thread: its tasks have no owner, but their directories remain. */
   void replaceThread(char name) {
     Instance i = running.get(name);
     int n = 0;

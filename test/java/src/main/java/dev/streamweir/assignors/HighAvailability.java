@@ -52,7 +52,7 @@ final class HighAvailability implements Assignor {
     AssignmentConfigs configs = configs(app);
     RackAwareTaskAssignor racks =
         new RackAwareTaskAssignor(Cluster.empty(), Map.of(), Map.of(), Map.of(), Map.of(), null, configs, Time.SYSTEM);
-    // StreamsPartitionAssignor takes the other where it cannot list the changelogs' end offsets.
+    // StreamsPartitionAssignor takes the other if it cannot list the end offsets of the changelogs.
     LegacyTaskAssignor assignor = group.lagsUnknown ? new FallbackPriorTaskAssignor() : new HighAvailabilityTaskAssignor();
     boolean followUp = assignor.assign(clients, new TreeSet<>(app.tasks()), app.statefulTasks(), racks, configs);
     Outcome outcome = new Outcome(new TreeMap<>(), new TreeMap<>(), followUp);

@@ -7,10 +7,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/** Makes a history from a seed: an application, its instances, and what happens to them. */
+/** Creates a history from a seed: an application, its instances, and the events. */
 final class History {
 
-  /** What happens, in turn by seed. */
+  /** The kinds of histories, in turn by seed. */
   private static final List<String> STORIES =
       List.of("started one by one", "lost one by one", "rolling update", "scaled out, then a loss", "scaled in, then restarts", "anything");
 
@@ -39,7 +39,7 @@ final class History {
     }
   }
 
-  /** The threads of each pod: in half of the histories all alike. */
+  /** The threads of each pod: the same in half of the histories. */
   private int[] threads() {
     boolean uneven = random.nextBoolean();
     int all = 1 + random.nextInt(4);
@@ -146,14 +146,14 @@ final class History {
     }
   }
 
-  /** Starts the first pods together and lets the group come to rest, and old directories go. */
+  /** Starts the first pods together and waits until the group is stable and old directories are deleted. */
   private void startAll(int n) {
     group.start(letters(0, n), threads);
     probe(2);
     group.pass(45);
   }
 
-  /** Probing rebalances, as long as the assignor asks for them. */
+  /** Probing rebalances, as long as the assignor requests them. */
   private void probe(int times) {
     for (int i = 0; i < times && group.followUp; i++) {
       group.probe(false);

@@ -13,16 +13,16 @@ import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.assignment.ProcessId;
 import org.apache.kafka.streams.processor.internals.Task;
 
-/** A process of the application, and what is in its state directory. */
+/** A process of the application and its state directory. */
 final class Instance {
 
   /**
-   * Records that a task restores in a minute. It decides only after how many probing rebalances a warm-up is caught up:
+   * Records that a task restores per minute. It only determines the number of probing rebalances until a warm-up has caught up:
    * the tasks have up to 6,000,000 records, the probing interval is 10 minutes.
    */
   private static final long RESTORED_PER_MINUTE = 300_000;
 
-  /** A task directory: how much of the changelog is in it, and since when no task has it open. */
+  /** A task directory: its offset in the changelog, and the time since when no task uses it. */
   private static final class Directory {
     long position;
     long closedAt;
@@ -31,10 +31,10 @@ final class Instance {
   final char name;
   final int threads;
   final ProcessId id;
-  /** Tells the members of this start from those of an earlier one. */
+  /** Distinguishes the members of this start from those of earlier ones. */
   final long start;
 
-  /** What the group has given it. */
+  /** The assignment from the group. */
   TreeSet<TaskId> active = new TreeSet<>();
 
   TreeSet<TaskId> standby = new TreeSet<>();
@@ -53,7 +53,7 @@ final class Instance {
     this.start = random.nextLong() >>> 1;
   }
 
-  /** An instance on the state directory of one that stopped: it has the process id too (StateDirectory). */
+  /** An instance on the state directory of a stopped one: it also has its process id (StateDirectory). */
   Instance(Instance before, long minute, SplittableRandom random) {
     this.name = before.name;
     this.threads = before.threads;
@@ -63,7 +63,7 @@ final class Instance {
     directories.values().forEach(d -> d.closedAt = Math.min(d.closedAt, minute));
   }
 
-  /** Takes over an assignment: directories are opened, made and left. */
+  /** Applies an assignment: opens, creates and closes directories. */
   void take(Set<TaskId> newActive, Set<TaskId> newStandby, Application app, long minute) {
     TreeSet<TaskId> before = new TreeSet<>(active);
     before.addAll(standby);
@@ -94,7 +94,7 @@ final class Instance {
     directories.values().removeIf(d -> d.closedAt != Long.MAX_VALUE && minute - d.closedAt > delay);
   }
 
-  /** Whether it runs a task as active with all its state. */
+  /** Whether it runs a task as active with its full state. */
   boolean running(TaskId task, Application app, long minute) {
     return owns(task) && (!app.stateful(task) || position(task) >= app.end(task, minute));
   }
@@ -109,7 +109,7 @@ final class Instance {
     return running(task, app, minute) ? Task.LATEST_OFFSET : app.end(task, minute) - position(task);
   }
 
-  /** The tasks of which it has a directory. */
+  /** The tasks with a directory. */
   Set<TaskId> onDisk() {
     return directories.keySet();
   }

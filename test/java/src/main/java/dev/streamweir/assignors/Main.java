@@ -14,12 +14,12 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
-/** Writes what Kafka's assignors decide in many histories: one file for each assignor. */
+/** Writes the decisions of Kafka's assignors in many histories: one file for each assignor. */
 public final class Main {
 
   private Main() {}
 
-  /** Takes the folder to write to and the number of histories for each assignor. */
+  /** Arguments: the folder of the files, and the number of histories for each assignor. */
   public static void main(String[] args) throws IOException {
     Path folder = Path.of(args[0]);
     int histories = Integer.parseInt(args[1]);

@@ -6,7 +6,7 @@ package dev.streamweir.kafkatest;
 import kafka.Kafka;
 import kafka.tools.StorageTool;
 
-/** A one-node broker and controller: formats its storage, then serves until the process is told to end. */
+/** A one-node broker and controller: formats its storage, then serves until the process is terminated. */
 public final class Broker {
     private Broker() {}
 

@@ -22,9 +22,9 @@ import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
 
 /**
- * Measures what a record takes on the heap against its serialized size: in a record queue, in the record cache, and in a store on the
- * heap. It fills the real structures of Kafka Streams and compares the used heap after full collections. It lives in this package because
- * the cache's entries do.
+ * Compares the heap memory of a record with its serialized size: in a record queue, in the record cache, and in a store on the heap. It
+ * fills the real structures of Kafka Streams and compares the used heap after full collections. It is in this package because the cache's
+ * entries are package-private.
  */
 public final class HeapOfRecords {
     private static final int COUNT = 200_000;
@@ -32,7 +32,7 @@ public final class HeapOfRecords {
     private static final int MOST_BYTES = 200_000_000;
     private static final String TOPIC = "orders-by-customer";
 
-    /** What holds the records, so that they are not collected. */
+    /** Keeps the records reachable, so that they are not collected. */
     private static Object held;
 
     private HeapOfRecords() { }
@@ -59,7 +59,7 @@ public final class HeapOfRecords {
         }
     }
 
-    /** The records as the consumer hands them over: parsed from batches, keys and values copied (CompletedFetch.parseRecord). */
+    /** The records as the consumer returns them: parsed from batches, with copies of keys and values (CompletedFetch.parseRecord). */
     private static Object queue(final int keySize, final int valueSize, final int count) {
         final ArrayDeque<ConsumerRecord<byte[], byte[]>> queue = new ArrayDeque<>();
         for (int from = 0; from < count; from += PER_BATCH) {
@@ -75,7 +75,7 @@ public final class HeapOfRecords {
         return queue;
     }
 
-    /** Entries of the record cache; a dirty one keeps key and value of the source record as well (sourceRawKey, sourceRawValue). */
+    /** Entries of the record cache; a dirty one also keeps key and value of the source record (sourceRawKey, sourceRawValue). */
     private static Object cache(final int keySize, final int valueSize, final int count, final boolean dirty) {
         final ThreadCache cache = new ThreadCache(new LogContext(), Long.MAX_VALUE, new StreamsMetricsImpl(new Metrics(), "client", Time.SYSTEM));
         for (int i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.calibrate;
+package dev.streamweir.kafkatest;
 
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.GarbageCollectorMXBean;
@@ -13,8 +13,8 @@ import java.util.function.Predicate;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.ThreadMetadata;
 
-/** What an instance says of itself, the same with the agent and without: amounts in bytes, times in milliseconds. */
-final class Figures {
+/** Reports the memory and the progress of an instance, with the agent and without: amounts in bytes, times in milliseconds. */
+final class Figures implements App.Report {
     private final KafkaStreams streams;
     private final LongAdder processed;
     private final long started = ManagementFactory.getRuntimeMXBean().getStartTime();
@@ -28,9 +28,9 @@ final class Figures {
         this.processed = processed;
     }
 
-    /** One line of JSON with the present figures. {@code running} is the time from the start of the JVM to RUNNING. */
-    String line() {
-        KafkaStreams.State state = streams.state();
+    /** The current figures. {@code running} is the time from the start of the JVM to RUNNING. */
+    @Override
+    public String line(KafkaStreams.State state) {
         int active = 0;
         int standby = 0;
         if (state == KafkaStreams.State.RUNNING) {
@@ -57,7 +57,7 @@ final class Figures {
                 + "}";
     }
 
-    /** The pool Metaspace has the class space in it; the code cache is one pool, or three whose names begin alike. */
+    /** The pool Metaspace includes the class space; the code cache is one pool, or three with a common prefix. */
     private long committed(Predicate<String> name) {
         return pools.stream().filter(pool -> name.test(pool.getName())).mapToLong(pool -> pool.getUsage().getCommitted()).sum();
     }

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// tell tells the story step by step. A step that fails ends it.
-func (d *demo) tell(ctx context.Context) error {
+// runSteps runs the steps in order. It stops at the first error.
+func (d *demo) runSteps(ctx context.Context) error {
 	steps := []struct {
 		title string
 		do    func(context.Context) error
 	}{
-		{"A Kubernetes API server and etcd start", d.startControlPlane},
-		{"Streamweir is installed: config/default, as in a real cluster", d.install},
-		{"Kafka has the application's topic, 12 partitions", d.startKafka},
-		{"The operator starts, with the rights that config/rbac gives it", d.startOperator},
-		{"A StreamApp is added to the StatefulSet that runs the application", d.addStreamApp},
-		{"Three pods are created, and get the plan as they are", d.scaleUp},
-		{"The application joins Kafka; this is the plan", d.joinKafka},
-		{"A node dies, and Kafka moves the tasks of its pod to the others", d.loseNode},
-		{"The plan follows, and with it limits and configuration", d.follow},
-		{"What a user sees", d.showToUser},
+		{"Start a Kubernetes API server and etcd", d.startControlPlane},
+		{"Install Streamweir from config/default, as in a real cluster", d.install},
+		{"Start Kafka with the application's topic, 12 partitions", d.startKafka},
+		{"Start the operator with the permissions of config/rbac", d.startOperator},
+		{"Add a StreamApp for the StatefulSet of the application", d.addStreamApp},
+		{"Create three pods; the admission policy injects the plan", d.scaleUp},
+		{"Start the application: the operator reads the task assignment and plans", d.joinKafka},
+		{"Fail a node: Kafka moves the tasks of its pod to the others", d.loseNode},
+		{"Wait until plan, memory limits and configuration follow", d.follow},
+		{"Show the StreamApp with kubectl", d.showToUser},
 	}
 	from := time.Now()
 	for i, step := range steps {
@@ -37,12 +37,12 @@ func (d *demo) tell(ctx context.Context) error {
 		}
 		d.printf("   (%.1f s)\n", time.Since(begin).Seconds())
 	}
-	d.printf("\nAll of this happened, in %.0f s: every figure was read back from the API server, from Kafka or from inside the pods.\n",
+	d.printf("\nAll steps succeeded in %.0f s. Every figure was read back from the API server, from Kafka or from the files in the pods.\n",
 		time.Since(from).Seconds())
 	return nil
 }
 
-// addStreamApp applies the manifests, and waits until the operator has prepared the injection.
+// addStreamApp applies the manifests and waits until the operator has published the first plan.
 func (d *demo) addStreamApp(ctx context.Context) error {
 	text, err := d.applyManifests(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *demo) addStreamApp(ctx context.Context) error {
 	if err := d.startNodes(ctx); err != nil {
 		return err
 	}
-	_, err = d.until(ctx, "waiting for the first plan, made from limit and JVM alone", func(v *view) error {
+	_, err = d.until(ctx, "waiting for the first plan, derived from the limit and the JVM", func(v *view) error {
 		if len(v.plan) == 0 {
 			return errors.New("no plan is published")
 		}
@@ -61,7 +61,7 @@ func (d *demo) addStreamApp(ctx context.Context) error {
 	return err
 }
 
-// scaleUp brings the pods, which the admission policy injects.
+// scaleUp creates the pods. The admission policy injects the plan.
 func (d *demo) scaleUp(ctx context.Context) error {
 	if err := d.scale(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	return nil
 }
 
-// joinKafka starts the application's instances under the pods' addresses.
+// joinKafka starts the application's instances with the addresses of the pods.
 func (d *demo) joinKafka(ctx context.Context) error {
 	v, err := d.look(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *demo) joinKafka(ctx context.Context) error {
 	if err := d.kafka.Join(name, hosts...); err != nil {
 		return err
 	}
-	d.before, err = d.until(ctx, "waiting for the plan for the tasks that run", both(checkTasksOn(pods), checkPlanned))
+	d.before, err = d.until(ctx, "waiting for the plan for the running tasks", both(checkTasksOn(pods), checkPlanned))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (d *demo) joinKafka(ctx context.Context) error {
 	return nil
 }
 
-// loseNode ends a node and the application's instance on it.
+// loseNode fails a node and the application's instance on it.
 func (d *demo) loseNode(ctx context.Context) error {
 	d.lost = d.before.running()[replicas-1]
 	pod := d.before.pod(d.lost)
@@ -110,8 +110,8 @@ func (d *demo) loseNode(ctx context.Context) error {
 	if err := d.kafka.Lose(name, pod.Status.PodIP); err != nil {
 		return err
 	}
-	d.printf("   %s does not answer any more, and %s with it. A real cluster notices after 40 to 55 s, and Kafka\n"+
-		"   moves the tasks after 45 s; here both do at once.\n", pod.Spec.NodeName, d.lost)
+	d.printf("   %s is unreachable, and so is %s. A real cluster detects this after 40 to 55 s, and Kafka moves the\n"+
+		"   tasks after 45 s; here both happen at once.\n", pod.Spec.NodeName, d.lost)
 	if err := d.kafka.Settle(name); err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func (d *demo) loseNode(ctx context.Context) error {
 	return nil
 }
 
-// follow waits for the operator.
+// follow waits until the operator has adapted plan, limits and configuration.
 func (d *demo) follow(ctx context.Context) error {
-	after, err := d.until(ctx, "waiting for plan, limits and configuration to follow",
+	after, err := d.until(ctx, "waiting for the new plan, limits and configuration",
 		both(checkPodsRun(replicas-1), checkFollowed(d.before)))
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (d *demo) showToUser(ctx context.Context) error {
 	return nil
 }
 
-// both returns a check of two things.
+// both combines two checks.
 func both(first, second func(*view) error) func(*view) error {
 	return func(v *view) error {
 		if err := first(v); err != nil {

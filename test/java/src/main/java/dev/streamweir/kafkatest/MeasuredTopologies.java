@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dev.streamweir.calibrate;
+package dev.streamweir.kafkatest;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -28,14 +28,14 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * The topologies. Keys and values are bytes; a value begins with the key of another record, which foreign-key and global
- * joins use.
+ * The topologies of the memory calibration. Keys and values are bytes; a value begins with the key of another record, which
+ * foreign-key and global joins use.
  *
- * <p>Arguments: {@code calibrate.topology}, the name; {@code calibrate.left} and {@code calibrate.right}, the input topics,
- * the second for joins; {@code calibrate.output}, a topic to which all input is copied, or nothing; {@code calibrate.stores},
- * the number of stores of a task of {@code key-value}; {@code calibrate.suppress.bytes}, the size of a suppress buffer.
+ * <p>Arguments: {@code app.left} and {@code app.right}, the input topics, the second for joins; {@code app.output}, a topic to
+ * which all input is copied, or none; {@code app.stores}, the number of stores of a task of {@code key-value}; {@code
+ * app.suppress.bytes}, the size of a suppress buffer.
  */
-final class Topologies {
+final class MeasuredTopologies {
     private static final int KEY = 16;
     private static final Duration WINDOW = Duration.ofMinutes(2);
     private static final Duration GRACE = Duration.ofMinutes(2);
@@ -46,21 +46,21 @@ final class Topologies {
     private final Properties configs;
     private final LongAdder processed;
 
-    private Topologies(Properties configs, LongAdder processed) {
+    private MeasuredTopologies(Properties configs, LongAdder processed) {
         this.configs = configs;
         this.processed = processed;
     }
 
-    /** The topology that the arguments name. Each record of the input is added to {@code processed}. */
-    static Topology of(Properties configs, LongAdder processed) {
-        Topologies topologies = new Topologies(configs, processed);
-        topologies.build(configs.getProperty("calibrate.topology"));
+    /** The topology of that name. It counts the input records in {@code processed}. */
+    static Topology of(String name, Properties configs, LongAdder processed) {
+        MeasuredTopologies topologies = new MeasuredTopologies(configs, processed);
+        topologies.build(name);
         return topologies.builder.build(configs);
     }
 
     private void build(String name) {
         switch (name) {
-            case "key-value" -> keyValue(left(), Integer.parseInt(configs.getProperty("calibrate.stores", "1")));
+            case "key-value" -> keyValue(left(), Integer.parseInt(configs.getProperty("app.stores", "1")));
             case "window" -> window(left());
             case "mixed" -> mixed();
             case "session" -> session();
@@ -69,7 +69,7 @@ final class Topologies {
             case "versioned" -> versioned();
             case "global" -> global();
             case "suppress" -> suppress();
-            default -> throw new IllegalArgumentException("there is no topology \"" + name + "\"");
+            default -> throw new IllegalArgumentException("unknown app.topology \"" + name + "\"");
         }
     }
 
@@ -78,7 +78,7 @@ final class Topologies {
         for (int i = 0; i < stores; i++) {
             in.groupByKey().reduce((before, now) -> now, Materialized.as("latest-" + i));
         }
-        String output = configs.getProperty("calibrate.output");
+        String output = configs.getProperty("app.output");
         if (output != null) {
             in.to(output, Produced.with(Serdes.ByteArray(), Serdes.ByteArray()));
         }
@@ -102,7 +102,7 @@ final class Topologies {
                 .reduce((before, now) -> now, Materialized.as("sessions"));
     }
 
-    /** A left join of two streams: two window stores, and the list of those that wait for their other side. */
+    /** A left join of two streams: two window stores, and the list of records without a counterpart. */
     private void join() {
         left().leftJoin(
                 right(),
@@ -114,7 +114,7 @@ final class Topologies {
     private void foreignKey() {
         KTable<byte[], byte[]> left = left().toTable(Materialized.as("left"));
         KTable<byte[], byte[]> right = right().toTable(Materialized.as("right"));
-        left.leftJoin(right, Topologies::other, (mine, theirs) -> mine, Materialized.as("joined"));
+        left.leftJoin(right, MeasuredTopologies::other, (mine, theirs) -> mine, Materialized.as("joined"));
     }
 
     private void versioned() {
@@ -123,14 +123,14 @@ final class Topologies {
 
     private void global() {
         GlobalKTable<byte[], byte[]> table = builder.globalTable(
-                configs.getProperty("calibrate.right"),
+                configs.getProperty("app.right"),
                 Materialized.<byte[], byte[], KeyValueStore<Bytes, byte[]>>as("reference"));
         KStream<byte[], byte[]> joined = left().join(table, (key, value) -> other(value), (mine, theirs) -> mine);
         keyValue(joined, 1);
     }
 
     private void suppress() {
-        long bytes = Long.parseLong(configs.getProperty("calibrate.suppress.bytes"));
+        long bytes = Long.parseLong(configs.getProperty("app.suppress.bytes"));
         left().groupByKey()
                 .windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
                 .reduce((before, now) -> now, Materialized.as("windows"))
@@ -138,11 +138,11 @@ final class Topologies {
     }
 
     private KStream<byte[], byte[]> left() {
-        return input("calibrate.left");
+        return input("app.left");
     }
 
     private KStream<byte[], byte[]> right() {
-        return input("calibrate.right");
+        return input("app.right");
     }
 
     private KStream<byte[], byte[]> input(String name) {
