@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"streamweir.dev/streamweir/internal/golden"
 )
 
 var (
@@ -20,10 +22,10 @@ var (
 
 // TestPinned compares the numbers of random plans with a golden file. Texts are not in it. A change of this file is a change of behaviour.
 func TestPinned(t *testing.T) {
-	var golden, dump strings.Builder
+	var numbers, dump strings.Builder
 	pin := func(kind string, seed uint64, summary, details string) {
 		hash := sha256.Sum256([]byte(details))
-		fmt.Fprintf(&golden, "%s %d: %s %x\n", kind, seed, summary, hash[:6])
+		fmt.Fprintf(&numbers, "%s %d: %s %x\n", kind, seed, summary, hash[:6])
 		fmt.Fprintf(&dump, "%s %d: %s\n%s\n", kind, seed, summary, details)
 	}
 	for seed := range *pinnedSeeds {
@@ -33,7 +35,7 @@ func TestPinned(t *testing.T) {
 		pin("application", seed, summary, details)
 	}
 	if *pinnedDump == "" {
-		compareGolden(t, "pinned", golden.String())
+		golden.Compare(t, "pinned.golden", numbers.String())
 		return
 	}
 	if err := os.WriteFile(*pinnedDump, []byte(dump.String()), 0o600); err != nil {
