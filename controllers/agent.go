@@ -122,7 +122,7 @@ func (r *StreamAppReconciler) storedAgent(ctx context.Context, namespace, name s
 // writeAgent writes the ConfigMap with the agent. Like the plan it belongs to the workload. found is the ConfigMap as the cache has it; nil if
 // it does not exist.
 func (r *StreamAppReconciler) writeAgent(ctx context.Context, d *decision.Decision, name string, found *corev1.ConfigMap) error {
-	intent := r.configMapIntent(d, name).WithImmutable(true).WithBinaryData(map[string][]byte{v1alpha1.AgentJarKey: r.AgentJar})
+	intent := configMapIntent(d, name).WithImmutable(true).WithBinaryData(map[string][]byte{v1alpha1.AgentJarKey: r.AgentJar})
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the agent to ConfigMap %s: %w", name, err)
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -71,7 +70,7 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "revision", d.Revision)
-	intent := r.configMapIntent(d, name).WithData(d.Files)
+	intent := configMapIntent(d, name).WithData(d.Files)
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
@@ -89,32 +88,6 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	}
 	outcome.Published = true
 	return nil
-}
-
-// configMapIntent returns a ConfigMap that belongs to the workload.
-func (r *StreamAppReconciler) configMapIntent(d *decision.Decision, name string) *corev1ac.ConfigMapApplyConfiguration {
-	workload := d.Facts.Workload
-	return corev1ac.ConfigMap(name, d.Facts.App.Namespace).
-		WithLabels(map[string]string{labelManagedBy: managedBy, labelStreamApp: d.Facts.App.Name}).
-		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("apps/v1").WithKind(string(workload.Kind)).WithName(workload.Name).WithUID(workload.UID))
-}
-
-// markNeeded removes the annotation of an unneeded ConfigMap.
-func (r *StreamAppReconciler) markNeeded(ctx context.Context, configMap *corev1.ConfigMap) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotationUnused)
-	if err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); err != nil {
-		return fmt.Errorf("marking ConfigMap %s as needed: %w", configMap.Name, err)
-	}
-	return nil
-}
-
-func ownedBy(object client.Object, uid types.UID) bool {
-	for _, owner := range object.GetOwnerReferences() {
-		if owner.UID == uid {
-			return true
-		}
-	}
-	return false
 }
 
 // applyInjection writes the PodInjection. It has the name of the StreamApp and is deleted with it.
