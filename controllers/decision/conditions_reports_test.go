@@ -18,7 +18,13 @@ import (
 // settledFixture has pods that were notified of the plan and have loaded it.
 func settledFixture(t *testing.T, changes ...testobjects.Change[report.Report]) fixture {
 	t.Helper()
-	f := reported().after(t)
+	return settle(t, reported(), changes...)
+}
+
+// settle returns a fixture whose pods have loaded the plan of its first pass. Their limit is 4Gi.
+func settle(t *testing.T, f fixture, changes ...testobjects.Change[report.Report]) fixture {
+	t.Helper()
+	f = f.after(t)
 	revision := f.plan.Data[planfile.RevisionKey]
 	loaded := func(r *report.Report) { r.Plan = report.Plan{OnDisk: revision, Active: revision} }
 	f.reports = reported(append([]testobjects.Change[report.Report]{loaded}, changes...)...).reports
@@ -34,14 +40,17 @@ func notified(revision string, count int, ago time.Duration) testobjects.Change[
 	}
 }
 
-// failedFixture has a plan and one pod, whose container ended before its agent reported. Another image is proven.
+// failedFixture has a plan and two pods: orders-0 has no agent, and the container of orders-1 ended before its agent reported. Another image
+// is proven.
 func failedFixture(t *testing.T) fixture {
 	t.Helper()
 	f := settledFixture(t)
 	f.app = testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "4Gi"))
 	f.app.Status.Tasks = new(int32(12))
 	f.app.Status.Images = []v1alpha1.ImageStatus{known("earlier", "earlier@1", v1alpha1.ImageProven, time.Hour)}
-	f.pods = []*corev1.Pod{testobjects.RunningPod(0, "1Gi", withAgent, ended("Error", time.Second))}
+	f.pods = []*corev1.Pod{
+		testobjects.RunningPod(0, "1Gi", ofImage(testImage, testDigest)), testobjects.RunningPod(1, "1Gi", withAgent, ended("Error", time.Second)),
+	}
 	f.reports = nil
 	return f
 }
@@ -87,9 +96,11 @@ func reportCases(t *testing.T) map[string]conditionCase {
 		"pods with the plan of an older operator, without the agent": reports(withoutAgent,
 			isTrue(v1alpha1.ReasonFromKafka, ""), isFalse(v1alpha1.ReasonRestartNeeded, "3 pods were created before the plan and run without the plan or the agent")),
 		"first pod ended before it reported": reports(failedFixture(t), isUnknown(v1alpha1.ReasonNotObserved, ""),
-			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the first pod with image registry.example/orders:1 ended before its agent reported")),
+			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the first pod with image registry.example/orders:1 ended before its agent reported, so pods with this "+
+				"image are no longer injected; a runtime image needs the module java.instrument. See kubectl -n shop logs -p orders-1; then delete the pod, "+
+				"and deploy a new image or edit the StreamApp to retry")),
 		"image that failed to start, and its pod is gone": reports(gone, isUnknown(v1alpha1.ReasonNotObserved, ""),
-			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "Deploy a new image or edit the StreamApp to retry")),
+			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the module java.instrument. Deploy a new image or edit the StreamApp to retry")),
 		"stores without the bounds": reports(settledFixture(t, notBounded), isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonNotBounded, "RocksDB is not bounded in 3 pods (orders-0), so default RocksDB memory counts: the setter of")),
 		"plan that no pod has loaded": reports(notLoaded, isTrue(v1alpha1.ReasonFromReports, ""),

@@ -223,6 +223,9 @@ func memoryCases() map[string]conditionCase {
 			pods: testobjects.RunningPods(int(count), limit),
 		}
 	}
+	tolerateTwo := func(app *v1alpha1.StreamApp) { app.Spec.Memory.PodFailuresToTolerate = new(int32(2)) }
+	oneUnavailable := pods(5, "3Gi", groupOf(4, 4, 4, 4), observe, tolerateTwo)
+	oneUnavailable.pods = oneUnavailable.pods[:4]
 	memory := func(f fixture, fits, cascadeSafe *verdict) conditionCase {
 		return conditionCase{fixture: f, want: conditions{v1alpha1.ConditionFits: fits, v1alpha1.ConditionCascadeSafe: cascadeSafe}}
 	}
@@ -231,6 +234,8 @@ func memoryCases() map[string]conditionCase {
 			isTrue(v1alpha1.ReasonFits, "every pod's tasks fit into its memory limit"), isTrue(v1alpha1.ReasonPodFailuresTolerated, "of 3 pods can fail")),
 		"a single pod": memory(pods(1, "4Gi", groupOf(4), observe),
 			isTrue(v1alpha1.ReasonFits, ""), isTrue(v1alpha1.ReasonPodFailuresTolerated, "the only pod fits into its limit")),
+		"one failure to tolerate has happened already": memory(oneUnavailable,
+			isTrue(v1alpha1.ReasonFits, ""), isTrue(v1alpha1.ReasonPodFailuresTolerated, "1 of 5 pods can fail")),
 		"too little for a failure": memory(pods(3, "1536Mi", group, observe),
 			isTrue(v1alpha1.ReasonFits, ""), isFalse(v1alpha1.ReasonWouldCascade, "after the failure of 1 pod")),
 		"too little for a failure, and capped": memory(pods(3, "1536Mi", group, observe, testobjects.LimitsBetween("", "1600Mi")),
@@ -312,8 +317,9 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 		"refused resizes: the first by name": applied(settled, Outcome{Refused: refused}, isFalse(v1alpha1.ReasonResizeRefused, "refused a limit of 1Gi for 2 pods: a")),
 		"failed write": applied(settled, Outcome{WriteError: errors.New("writing PodInjection orders: no")},
 			isFalse(v1alpha1.ReasonWriteFailed, "writing PodInjection orders: no")),
-		"requested resize": applied(settled, Outcome{Resized: []string{"pod orders-0"}}, isFalse(v1alpha1.ReasonInProgress, "being raised")),
-		"deferred resize":  applied(with(pod0, deferred(1)), Outcome{}, isFalse(v1alpha1.ReasonResizeDeferred, "of 1 pod is pending (Deferred): no room")),
+		"resize to request": applied(fixture{group: groupOf(20, 20, 20)}, Outcome{}, isFalse(v1alpha1.ReasonInProgress, "being raised")),
+		"requested resize":  applied(settled, Outcome{Resized: []string{"pod orders-0"}}, isFalse(v1alpha1.ReasonInProgress, "being raised")),
+		"deferred resize":   applied(with(pod0, deferred(1)), Outcome{}, isFalse(v1alpha1.ReasonResizeDeferred, "of 1 pod is pending (Deferred): no room")),
 		"infeasible resize": applied(with(pod0, resizing(1, corev1.PodResizePending, corev1.PodReasonInfeasible, "too large")), Outcome{},
 			isFalse(v1alpha1.ReasonResizeInfeasible, "too large")),
 		"failed resize":      applied(with(pod0, failed), Outcome{}, isFalse(v1alpha1.ReasonResizeError, "cgroup")),

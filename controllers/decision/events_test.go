@@ -22,6 +22,7 @@ func TestEventsOf(t *testing.T) {
 	tooSmall := condition(v1alpha1.ConditionFits, metav1.ConditionFalse, v1alpha1.ReasonInsufficientMemory)
 	otherReason := condition(v1alpha1.ConditionFits, metav1.ConditionFalse, "ColdStart")
 	unknown := condition(v1alpha1.ConditionFits, metav1.ConditionUnknown, v1alpha1.ReasonAssignmentUnknown)
+	unknownTooSmall := condition(v1alpha1.ConditionFits, metav1.ConditionUnknown, v1alpha1.ReasonInsufficientMemory)
 	notReady := condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInsufficientMemory)
 	notApplied := func(reason string) []metav1.Condition {
 		return condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason)
@@ -32,17 +33,18 @@ func TestEventsOf(t *testing.T) {
 		outcome       Outcome
 		want          []string // type, reason and action
 	}{
-		"no condition: none":                          {},
-		"new and False: a warning":                    {nil, tooSmall, Outcome{}, []string{"Warning InsufficientMemory JudgeFits"}},
-		"new and True: none":                          {nil, fits, Outcome{}, nil},
-		"unchanged: none":                             {tooSmall, tooSmall, Outcome{}, nil},
-		"from True to False: a warning":               {fits, tooSmall, Outcome{}, []string{"Warning InsufficientMemory JudgeFits"}},
-		"from False to True: a normal event":          {tooSmall, fits, Outcome{}, []string{"Normal Fits JudgeFits"}},
-		"False for another reason: a warning":         {tooSmall, otherReason, Outcome{}, []string{"Warning ColdStart JudgeFits"}},
-		"from True to Unknown: a normal event":        {fits, unknown, Outcome{}, []string{"Normal AssignmentUnknown JudgeFits"}},
-		"not applied in Observe: a normal event":      {nil, notApplied(v1alpha1.ReasonObserveMode), Outcome{}, []string{"Normal ObserveMode JudgeApplied"}},
-		"resize in progress: a normal event":          {nil, notApplied(v1alpha1.ReasonInProgress), Outcome{}, []string{"Normal InProgress JudgeApplied"}},
-		"Ready: none, because it repeats another one": {nil, notReady, Outcome{}, nil},
+		"no condition: none":                                   {},
+		"new and False: a warning":                             {nil, tooSmall, Outcome{}, []string{"Warning InsufficientMemory JudgeFits"}},
+		"new and True: none":                                   {nil, fits, Outcome{}, nil},
+		"unchanged: none":                                      {tooSmall, tooSmall, Outcome{}, nil},
+		"from True to False: a warning":                        {fits, tooSmall, Outcome{}, []string{"Warning InsufficientMemory JudgeFits"}},
+		"from False to True: a normal event":                   {tooSmall, fits, Outcome{}, []string{"Normal Fits JudgeFits"}},
+		"False for another reason: a warning":                  {tooSmall, otherReason, Outcome{}, []string{"Warning ColdStart JudgeFits"}},
+		"from Unknown to False for the same reason: a warning": {unknownTooSmall, tooSmall, Outcome{}, []string{"Warning InsufficientMemory JudgeFits"}},
+		"from True to Unknown: a normal event":                 {fits, unknown, Outcome{}, []string{"Normal AssignmentUnknown JudgeFits"}},
+		"not applied in Observe: a normal event":               {nil, notApplied(v1alpha1.ReasonObserveMode), Outcome{}, []string{"Normal ObserveMode JudgeApplied"}},
+		"resize in progress: a normal event":                   {nil, notApplied(v1alpha1.ReasonInProgress), Outcome{}, []string{"Normal InProgress JudgeApplied"}},
+		"Ready: none, because it repeats another one":          {nil, notReady, Outcome{}, nil},
 		"writes: one normal event for each kind": {
 			nil, nil, writes, []string{"Normal PlanPublished Publish", "Normal LimitRaised Resize", "Normal InjectionRemoved Remove"},
 		},

@@ -127,6 +127,8 @@ func TestImageStatesOnlyImprove(t *testing.T) {
 	crashed := ended("Error", time.Second)
 	proven := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour)
 	failed := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)
+	provenNow := known(testImage, testDigest, v1alpha1.ImageProven, 0)
+	failedNow := known(testImage, testDigest, v1alpha1.ImageFailedToStart, 0)
 	edited := remembering(failed)
 	edited.Generation++
 	var many []v1alpha1.ImageStatus
@@ -138,27 +140,29 @@ func TestImageStatesOnlyImprove(t *testing.T) {
 		app     *v1alpha1.StreamApp
 		pods    []*corev1.Pod
 		reports map[string]report.PodReport
-		want    []string
+		want    Images
 	}{
-		"proven image, and its pod crashes: proven":          {remembering(proven), onePod(crashed), nil, []string{testDigest + " Proven"}},
-		"failed image, and its pod reports: proven":          {remembering(failed), onePod(), reports, []string{testDigest + " Proven"}},
-		"failed image without a pod: failed":                 {remembering(failed), nil, nil, []string{testDigest + " FailedToStart"}},
-		"failed image, and the StreamApp is edited: unknown": {edited, nil, nil, nil},
-		"failed image with its pod, and the edit: failed":    {edited, onePod(crashed), nil, []string{testDigest + " FailedToStart"}},
-		"more images than the status accepts: the newest are kept": {
-			remembering(many...), onePod(), reports, []string{testDigest + " Proven", "old@0 Proven", "old@1 Proven", "old@2 Proven", "old@3 Proven"},
-		},
+		"proven image, and its pod crashes: proven":                {remembering(proven), onePod(crashed), nil, Images{proven}},
+		"failed image, and its pod reports: proven since now":      {remembering(failed), onePod(), reports, Images{provenNow}},
+		"failed image without a pod: failed":                       {remembering(failed), nil, nil, Images{failed}},
+		"failed image, and the StreamApp is edited: unknown":       {edited, nil, nil, nil},
+		"failed image with its pod, and the edit: failed anew":     {edited, onePod(crashed), nil, Images{failedNow}},
+		"more images than the status accepts: the newest are kept": {remembering(many...), onePod(), reports, append(Images{provenNow}, many[:4]...)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := fixture{agent: true, app: c.app, workload: testobjects.StatefulSet(1, testobjects.PodTemplate("1Gi")), pods: c.pods, reports: c.reports}
-			var got []string
-			for _, image := range f.facts(t).Images {
-				got = append(got, fmt.Sprintf("%s %s", image.ImageID, image.State))
-			}
-			wantNoDiff(t, "images", c.want, got)
+			wantNoDiff(t, "images", c.want, f.facts(t).Images)
 		})
 	}
+}
+
+func TestExcludedImages(t *testing.T) {
+	failed := func(image, digest string) v1alpha1.ImageStatus {
+		return known(image, digest, v1alpha1.ImageFailedToStart, 0)
+	}
+	images := Images{failed("b", "b@1"), failed("a", "a@2"), known("c", "c@1", v1alpha1.ImageProven, 0), failed("a", "a@1")}
+	wantNoDiff(t, "excluded images", []string{"a", "b"}, images.excluded(nil))
 }
 
 func TestTrustInAnImage(t *testing.T) {
@@ -172,7 +176,9 @@ func TestTrustInAnImage(t *testing.T) {
 	}
 	moved := ofImage(testImage, "registry.example/orders@sha256:2")
 	withoutAgent := ofImage(testImage, testDigest)
-	notBounded := map[string]report.PodReport{"orders-1": reportWith(0, 4, func(r *report.Report) { r.Bounded = report.BoundedOff })}
+	notBounded := func(pod string) map[string]report.PodReport {
+		return map[string]report.PodReport{pod: reportWith(0, 4, func(r *report.Report) { r.Bounded = report.BoundedOff })}
+	}
 	type trust struct {
 		Proven   bool
 		Bounded  bool // the first pod counts as bounded
@@ -184,17 +190,18 @@ func TestTrustInAnImage(t *testing.T) {
 		reports map[string]report.PodReport
 		want    trust
 	}{
-		"unknown image":                         {remembering(), pods(withAgent), nil, trust{}},
-		"proven image":                          {remembering(proven), pods(withAgent), nil, trust{Proven: true, Bounded: true}},
-		"proven image without a pod":            {remembering(proven), nil, nil, trust{Proven: true}},
-		"another image is proven":               {remembering(other(v1alpha1.ImageProven)), pods(withAgent), nil, trust{}},
-		"proven image whose tag has moved":      {remembering(proven), pods(withAgent, moved), nil, trust{}},
-		"proven image with an unbounded pod":    {remembering(proven), pods(withAgent), notBounded, trust{Bounded: true}},
-		"failed image without a pod":            {remembering(failed), nil, nil, trust{Excluded: true}},
-		"failed image whose pods have no plan":  {remembering(failed), pods(withoutAgent), nil, trust{Excluded: true}},
-		"failed image whose tag has moved":      {remembering(failed), pods(moved), nil, trust{}},
-		"proven image, and a pod without agent": {remembering(proven), pods(withoutAgent), nil, trust{Proven: true}},
-		"another image has failed":              {remembering(other(v1alpha1.ImageFailedToStart)), pods(withAgent), nil, trust{}},
+		"unknown image":                                {remembering(), pods(withAgent), nil, trust{}},
+		"proven image":                                 {remembering(proven), pods(withAgent), nil, trust{Proven: true, Bounded: true}},
+		"proven image without a pod":                   {remembering(proven), nil, nil, trust{Proven: true}},
+		"another image is proven":                      {remembering(other(v1alpha1.ImageProven)), pods(withAgent), nil, trust{}},
+		"proven image whose tag has moved":             {remembering(proven), pods(withAgent, moved), nil, trust{}},
+		"proven image, and the first pod is unbounded": {remembering(proven), pods(withAgent), notBounded("orders-0"), trust{}},
+		"proven image, and another pod is unbounded":   {remembering(proven), pods(withAgent), notBounded("orders-1"), trust{Bounded: true}},
+		"failed image without a pod":                   {remembering(failed), nil, nil, trust{Excluded: true}},
+		"failed image whose pods have no plan":         {remembering(failed), pods(withoutAgent), nil, trust{Excluded: true}},
+		"failed image whose tag has moved":             {remembering(failed), pods(moved), nil, trust{}},
+		"proven image, and a pod without agent":        {remembering(proven), pods(withoutAgent), nil, trust{Proven: true}},
+		"another image has failed":                     {remembering(other(v1alpha1.ImageFailedToStart)), pods(withAgent), nil, trust{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

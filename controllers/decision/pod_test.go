@@ -117,7 +117,13 @@ func TestPodOf(t *testing.T) {
 			},
 		},
 		"equal CPU request and limit": {equalCPU, nil, func(p *Pod) { p.CPUGuaranteed = true }},
-		"not ready":                   {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, nil, func(p *Pod) { p.ReadySince = time.Time{} }},
+		"equal CPU request and limit, but an init container without": {
+			func(p *corev1.Pod) {
+				equalCPU(p)
+				p.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+			}, nil, same,
+		},
+		"not ready": {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, nil, func(p *Pod) { p.ReadySince = time.Time{} }},
 		"scheduler lacks memory": {
 			withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient memory."), nil,
 			func(p *Pod) { p.Unschedulable = true },

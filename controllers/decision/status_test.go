@@ -13,9 +13,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/internal/testobjects"
@@ -41,11 +43,18 @@ func TestStatusStaysSmall(t *testing.T) {
 	for i := range 40 {
 		group.Warnings = append(group.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("w", 300)))
 	}
-	for name, message := range map[string]string{
-		"500 divergent pods": "", "500 infeasible resizes": strings.Repeat("m", 5000), "messages of three bytes a character": strings.Repeat("…", 5000),
-	} {
+	cases := map[string]struct {
+		message string
+		full    bool // all of MaxDivergentPods are listed
+	}{
+		"500 divergent pods":                  {"", true},
+		"500 infeasible resizes":              {strings.Repeat("m", 5000), true},
+		"messages of three bytes a character": {strings.Repeat("…", 5000), true},
+		"messages of six bytes a character":   {strings.Repeat("<", 5000), false}, // JSON escapes it
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := fixture{workload: testobjects.StatefulSet(500, testobjects.PodTemplate("1Gi")), pods: manyPods(500, message), group: group}.decide(t)
+			d := fixture{workload: testobjects.StatefulSet(500, testobjects.PodTemplate("1Gi")), pods: manyPods(500, c.message), group: group}.decide(t)
 			d.Frozen = Problem{v1alpha1.ReasonInvalidSettings, strings.Repeat("x", 100_000)}
 			status := d.status()
 			data, err := json.Marshal(status)
@@ -53,7 +62,7 @@ func TestStatusStaysSmall(t *testing.T) {
 				t.Errorf("the status has %d bytes, want less than %d (error %v)", len(data), maxStatus, err)
 			}
 			listed, omitted := len(status.DivergentPods), deref(status.DivergentPodsOmitted)
-			if listed == 0 || listed > v1alpha1.MaxDivergentPods || listed+int(omitted) != 500 {
+			if listed == 0 || listed > v1alpha1.MaxDivergentPods || listed+int(omitted) != 500 || c.full != (listed == v1alpha1.MaxDivergentPods) {
 				t.Errorf("%d pods are listed and %d omitted, want 500 in all", listed, omitted)
 			}
 			wantValidStatus(t, status)
@@ -162,7 +171,8 @@ func TestTruncate(t *testing.T) {
 	whole := func(text string) bool {
 		got := truncate(text)
 		shortened := strings.TrimSuffix(got, "...")
-		return !utf8.ValidString(text) || len(got) <= most && strings.HasPrefix(text, shortened) && utf8.ValidString(shortened)
+		wholePrefix := strings.HasPrefix(text, shortened) && utf8.ValidString(shortened)
+		return !utf8.ValidString(text) || (len(got) <= most && wholePrefix)
 	}
 	if err := quick.Check(whole, nil); err != nil {
 		t.Error(err)
@@ -181,11 +191,15 @@ func TestStatusFigures(t *testing.T) {
 	d := roomy().decide(t)
 	status := d.status()
 	wantNoDiff(t, "counts", []int32{3, 12, int32(d.Plan.Tolerated)}, []int32{*status.Pods, *status.Tasks, *status.PodFailuresTolerated})
-	if status.Limit.String() != "4Gi" || status.RequiredLimit.Value() != d.Plan.Required || status.Heap.Sign() <= 0 || status.Expected.Sign() <= 0 {
-		t.Errorf("limit %v, required limit %v, heap %v, expected %v", status.Limit, status.RequiredLimit, status.Heap, status.Expected)
+	wantNoDiff(t, "limits", []string{"4Gi", bytesText(d.Plan.Required)}, []string{status.Limit.String(), status.RequiredLimit.String()})
+	if status.Heap.Sign() <= 0 || status.Expected.Sign() <= 0 {
+		t.Errorf("heap %v, expected %v; want amounts", status.Heap, status.Expected)
 	}
-	if status.PlanRevision == "" || status.PlanRevision != d.Revision || status.Mode != v1alpha1.ModeEnforce || status.ObservedGeneration != 1 {
-		t.Errorf("revision %q, mode %q, observed generation %d", status.PlanRevision, status.Mode, status.ObservedGeneration)
+	if status.PlanRevision == "" || status.PlanRevision != d.Revision {
+		t.Errorf("revision %q, want %q", status.PlanRevision, d.Revision)
+	}
+	if status.Mode != v1alpha1.ModeEnforce || status.ObservedGeneration != 1 {
+		t.Errorf("mode %q, observed generation %d", status.Mode, status.ObservedGeneration)
 	}
 	if status.UnavailablePods != nil || status.PodsUnavailableSinceTime != nil || len(status.DivergentPods) > 0 {
 		t.Errorf("%v unavailable since %v, %d divergent; want none", status.UnavailablePods, status.PodsUnavailableSinceTime, len(status.DivergentPods))
@@ -193,6 +207,147 @@ func TestStatusFigures(t *testing.T) {
 	wantValidStatus(t, status)
 	if !slices.IsSortedFunc(status.Lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) }) {
 		t.Errorf("the lines are not sorted from the largest bound to the smallest: %+v", status.Lines)
+	}
+}
+
+func TestStatusHasTheKnownFiguresOnly(t *testing.T) {
+	addProxy := func(p *corev1.PodTemplateSpec) {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy"})
+	}
+	hugeHeap := container(func(c *corev1.Container) {
+		c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", Value: "-XX:MaxRAMPercentage=95"}}
+	})
+	observing := func(template *corev1.PodTemplateSpec) fixture {
+		f := roomy()
+		f.app.Spec.Mode = v1alpha1.ModeObserve
+		f.workload = testobjects.StatefulSet(3, template)
+		return f
+	}
+	conflicting := roomy()
+	conflicting.conflicting = "older"
+	withoutTasks := roomy()
+	withoutTasks.group = nil
+	small := observing(testobjects.PodTemplate("512Mi"))
+	small.pods = testobjects.RunningPods(3, "512Mi")
+	noLimitFits := observing(testobjects.PodTemplate("4Gi", hugeHeap))
+	noLimitFits.pods = testobjects.RunningPods(3, "3Gi")
+	type figures struct{ Pods, Limit, Tasks, Required, Tolerated bool }
+	cases := map[string]struct {
+		fixture fixture
+		want    figures
+	}{
+		"older StreamApp with the same target": {conflicting, figures{}},
+		"missing workload":                     {fixture{workload: missing{}, group: groupOf(4, 4, 4)}, figures{}},
+		"ambiguous container":                  {observing(testobjects.PodTemplate("4Gi", addProxy)), figures{}},
+		"no memory limit":                      {observing(testobjects.PodTemplate("")), figures{Pods: true}},
+		"unknown tasks":                        {withoutTasks, figures{Pods: true, Limit: true}},
+		"no limit holds the load":              {noLimitFits, figures{Pods: true, Limit: true, Tasks: true, Tolerated: true}},
+		"limits that are too small":            {small, figures{Pods: true, Limit: true, Tasks: true, Required: true, Tolerated: true}},
+		"large limits":                         {roomy(), figures{Pods: true, Limit: true, Tasks: true, Required: true, Tolerated: true}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := c.fixture.decide(t).status()
+			wantNoDiff(t, "figures", c.want, figures{
+				status.Pods != nil, status.Limit != nil, status.Tasks != nil, status.RequiredLimit != nil, status.PodFailuresTolerated != nil,
+			})
+			if tolerated := deref(status.PodFailuresTolerated); tolerated < 0 {
+				t.Errorf("%d pod failures tolerated, want 0 or more", tolerated)
+			}
+			for _, p := range status.DivergentPods {
+				if known := p.RequiredLimit != nil; known != c.want.Required {
+					t.Errorf("pod %s has the required limit %v", p.Name, p.RequiredLimit)
+				}
+			}
+		})
+	}
+}
+
+func TestPodsDivergeByTheirReports(t *testing.T) {
+	settled := func(changes ...testobjects.Change[report.Report]) fixture {
+		f := reported()
+		f.app = testobjects.StreamApp()
+		f.workload = testobjects.StatefulSet(3, testobjects.PodTemplate("4Gi"))
+		f.pods = testobjects.RunningPods(3, "4Gi", withAgent)
+		return settle(t, f, changes...)
+	}
+	failing := settled()
+	answer := failing.reports["orders-0"]
+	answer.Err = &report.Error{Fault: report.Unreachable}
+	answer.Since = testobjects.Now.Add(-time.Minute)
+	failing.reports["orders-0"] = answer
+	type entry struct {
+		Bounded           v1alpha1.Boundedness
+		Revision, Message string
+	}
+	cases := map[string]struct {
+		fixture fixture
+		want    *entry // of the first pod; nil if it is not listed
+		bounded int32
+	}{
+		"bounded by the published plan": {settled(), nil, 3},
+		"bounded by an older plan":      {settled(func(r *report.Report) { r.Plan.Active = "older" }), &entry{Bounded: "Active", Revision: "older"}, 3},
+		"no plan active yet":            {settled(func(r *report.Report) { r.Plan.Active = "" }), nil, 3},
+		"no store open yet":             {settled(func(r *report.Report) { r.Bounded = report.BoundedPending }), &entry{Bounded: "Pending"}, 0},
+		"not bounded":                   {settled(func(r *report.Report) { r.Bounded = report.BoundedOff }), &entry{Bounded: "Off"}, 0},
+		"unreachable":                   {unreachable(settled(), "orders-0"), &entry{Message: "the agent in the pod cannot be reached"}, 2},
+		"unreachable for a minute":      {failing, nil, 3},
+		"frozen pass":                   {unreachable(settled(), "orders-1"), nil, 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := c.fixture.decide(t).status()
+			var got *entry
+			if i := slices.IndexFunc(status.DivergentPods, func(p v1alpha1.PodStatus) bool { return p.Name == "orders-0" }); i >= 0 {
+				p := status.DivergentPods[i]
+				got = &entry{p.Bounded, p.PlanRevision, p.Message}
+			}
+			wantNoDiff(t, "pod", c.want, got)
+			wantNoDiff(t, "bounded pods", c.bounded, deref(status.BoundedPods))
+		})
+	}
+}
+
+func TestPodDivergesByItsRequiredLimit(t *testing.T) {
+	f := roomy()
+	f.agent = true
+	f.app = remembering(known(testImage, testDigest, v1alpha1.ImageProven, time.Hour))
+	f.app.Spec.Memory = v1alpha1.MemorySpec{}
+	f.pods = append(testobjects.RunningPods(2, "4Gi", withAgent), testobjects.RunningPod(2, "4Gi"))
+	var got []string
+	for _, p := range f.decide(t).status().DivergentPods {
+		got = append(got, p.Name)
+	}
+	wantNoDiff(t, "divergent pods", []string{"orders-2"}, got) // it has no agent, so default RocksDB memory counts
+}
+
+func TestWarnings(t *testing.T) {
+	cold := fixture{group: groupOf(40, 40, 40), workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi"), func(s *appsv1.StatefulSet) {
+		s.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	})}
+	cold.group.Warnings = []string{"b of the group", "a of the group", "b of the group"}
+	unknownTasks := fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("300Mi"))}
+	cases := map[string]struct {
+		fixture fixture
+		want    []string // the beginning of each warning
+	}{
+		"group, stores, cold start and deficit: sorted, and each once": {cold, []string{
+			"a of the group", "b of the group", "stores without a known size", "the first pod of a cold start runs all 120 tasks", "the limit of 4 GiB is too small by",
+		}},
+		"deficit of a bootstrap plan: no warning": {unknownTasks, []string{"this instance may not have enough native memory"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			warnings := c.fixture.decide(t).status().Warnings
+			if len(warnings) != len(c.want) {
+				t.Fatalf("%d warnings, want %d: %q", len(warnings), len(c.want), warnings)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(warnings[i], want) {
+					t.Errorf("warning %d is %q, want %q...", i, warnings[i], want)
+				}
+			}
+		})
 	}
 }
 
