@@ -21,9 +21,12 @@ type NamespaceCap struct {
 	SetBy string
 }
 
+// lower sets the cap if it is lower than the known one. Of equal caps the first by name counts, because lists of a cache have no order.
 func (c *NamespaceCap) lower(bytes int64, by string) {
-	if bytes < c.Bytes {
-		c.Bytes = max(1, bytes)
+	bytes = max(1, bytes)
+	first := bytes == c.Bytes && by < c.SetBy
+	if bytes < c.Bytes || first {
+		c.Bytes = bytes
 		c.SetBy = by
 	}
 }

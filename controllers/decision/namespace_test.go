@@ -127,6 +127,21 @@ func TestCapOfQuotas(t *testing.T) {
 	}
 }
 
+func TestEqualCapsNameTheFirst(t *testing.T) {
+	quota := func(name string, hard string) corev1.ResourceQuota {
+		return corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: *testobjects.Memory(hard)}},
+		}
+	}
+	for hard, want := range map[string]int64{"3Gi": 1024 * mib, "0": 1} {
+		a, b := quota("a", hard), quota("b", hard)
+		for _, quotas := range [][]corev1.ResourceQuota{{a, b}, {b, a}} {
+			wantNoDiff(t, "cap", NamespaceCap{Bytes: want, SetBy: "ResourceQuota a"}, namespaceCap(nil, quotas, usage{replicas: 3}))
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	sidecar := func(template *corev1.PodTemplateSpec) {
 		template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Name: "proxy", Resources: testobjects.MemoryResources("64Mi", "128Mi")})
