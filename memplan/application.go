@@ -217,12 +217,15 @@ func (p *applicationPlanner) setNeighbours() {
 	p.Running = running
 }
 
-// heaviestOf returns the load that requires the largest limit; false without a load.
+// heaviestOf returns the load that requires the largest limit; false without a load. Of several with the same limit it is the one with the
+// most tasks, so that the order of the pods does not matter.
 func heaviestOf(w *Workload, policy Policy, loads []Load) (heaviest Load, found bool) {
 	floors := floorsOf{w: w, policy: policy}
 	largest := Bytes(0)
 	for _, load := range loads {
-		if required := floors.of(load).requiredLimit(0); required > largest {
+		required := floors.of(load).requiredLimit(0)
+		tied := required == largest && load.compare(heaviest) > 0
+		if required > largest || tied {
 			heaviest = load
 			largest = required
 		}

@@ -14,32 +14,42 @@ import (
 	"streamweir.dev/streamweir/internal/golden"
 )
 
-// day is an application from its deployment in the morning to its scaling in at night. After each event Kafka deals the tasks out anew,
-// then the limits follow the plan, as an operator would have them: raised at once, lowered only when a pod starts.
+// day is an application from its deployment in the morning to its scaling in at night. After each event Kafka assigns the tasks again, and
+// PlanApplication plans all pods. Limits follow the plan: those of running pods are raised at once, new pods get the limit and the published
+// plan of the time of their start.
 type day struct {
 	*testing.T
-	w      Workload
-	policy Policy
-	pods   []*dayPod
-	named  int
-	log    strings.Builder
+	w    Workload
+	pods []*dayPod
+	// limit and published are for new pods.
+	limit     Bytes
+	published Plan
+	named     int
+	log       strings.Builder
 	// choose picks one of n: the last in the normal order, any in a random one.
 	choose func(n int) int
 }
 
-// dayPod is a running pod with what it was started with.
+// dayPod is a running pod. own is the workload with the settings of the plan at its start, planned the load of that plan.
 type dayPod struct {
-	name  string
-	tasks []Task
-	limit Bytes
-	own   Workload
+	name    string
+	tasks   []Task
+	limit   Bytes
+	own     Workload
+	planned Load
 }
 
 func newDay(t *testing.T, w Workload, choose func(n int) int) *day {
-	return &day{T: t, w: w, policy: DefaultPolicy(), choose: choose}
+	return &day{T: t, w: w, choose: choose}
 }
 
-// assignment is what the group shows.
+// kind is the kind of all pods.
+func (d *day) kind() PodKind { return PodKind{Injected: true, Bounded: d.w.Bounded} }
+
+// toTolerate is the number of pod failures that the pods can tolerate at all, and the plan is for.
+func (d *day) toTolerate() int { return min(1, len(d.pods)-1) }
+
+// assignment is the assignment of the group.
 func (d *day) assignment() Assignment {
 	a := Assignment{}
 	for _, p := range d.pods {
@@ -48,11 +58,92 @@ func (d *day) assignment() Assignment {
 	return a
 }
 
-// toSurvive is the number of losses that the plan is for.
-func (d *day) toSurvive() int { return min(d.policy.PodFailures, len(d.pods)-1) }
+// plan plans the application while some pods are unavailable.
+func (d *day) plan(unavailable int) ApplicationPlan {
+	a := Application{
+		Planned: d.w, Target: d.w, Running: map[PodKind]Workload{d.kind(): d.w}, Assignment: d.assignment(), Pods: map[string]RunningPod{},
+		Range:    Range{Template: 512 * MiB, Adjustable: true, Max: MaxBytes, Cap: MaxBytes},
+		Failures: Failures{Instances: len(d.pods) + unavailable, Tolerated: 1, Unavailable: unavailable},
+		Policy:   DefaultPolicy(), Rollout: unavailable > 0, Current: d.limit,
+	}
+	for _, p := range d.pods {
+		a.Pods[p.name] = RunningPod{Kind: d.kind(), Limit: p.limit}
+		a.PlanReaders = append(a.PlanReaders, p.limit)
+	}
+	return PlanApplication(a)
+}
 
-// rebalance deals the tasks out as the broker's sticky assignor does: every pod keeps what it has up to its quota, the rest goes to
-// those with the fewest.
+// follow raises limits to the plan's. The plan with the raised limits is published.
+func (d *day) follow(unavailable int) ApplicationPlan {
+	before := d.plan(unavailable)
+	for _, p := range d.pods {
+		p.limit = before.Pods[p.name].RaiseTo
+	}
+	plan := d.plan(unavailable)
+	d.limit = plan.Limit
+	d.published = plan.Published
+	return plan
+}
+
+// start adds pods.
+func (d *day) start(n int) string {
+	d.follow(n)
+	requireVerdict(d.T, d.published, Fits)
+	for range n {
+		d.pods = append(d.pods, &dayPod{name: fmt.Sprintf("shop-%d", d.named), limit: d.limit, own: d.active(), planned: d.published.Load})
+		d.named++
+	}
+	if n > 1 {
+		return fmt.Sprintf("%d pods at once", n)
+	}
+	return d.pods[len(d.pods)-1].name
+}
+
+// active is the workload of a process with the settings of the published plan: they stay until the process ends.
+func (d *day) active() Workload {
+	own := d.w
+	if err := own.ApplyProperties(derivedProperties(d.published)); err != nil {
+		d.Fatal(err)
+	}
+	if own.Bounded {
+		own.RocksDB.SharedCache = Known(d.published.line(RegionBlockCache).Bound, Measured)
+		own.RocksDB.WriteBufferLimit = Known(d.published.line(RegionMemtables).Bound*2, Measured)
+	}
+	return own
+}
+
+// derivedProperties are the configs of Kafka Streams that a plan chose.
+func derivedProperties(p Plan) map[string]string {
+	properties := map[string]string{}
+	for _, c := range p.Configs {
+		if name, ok := strings.CutPrefix(c.Name, streamsPrefix); ok {
+			properties[name] = c.Value
+		}
+	}
+	return properties
+}
+
+// stop ends pods and returns their names.
+func (d *day) stop(n int) string {
+	var names []string
+	for range n {
+		i := d.choose(len(d.pods))
+		names = append(names, d.pods[i].name)
+		d.pods = slices.Delete(d.pods, i, i+1)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// stopOldest ends the pod that started first.
+func (d *day) stopOldest() string {
+	name := d.pods[0].name
+	d.pods = d.pods[1:]
+	return name
+}
+
+// rebalance assigns the tasks as the broker's sticky assignor does: every pod keeps its tasks up to its quota, the rest goes to those with
+// the fewest.
 func (d *day) rebalance() {
 	all := map[Task]bool{}
 	for _, s := range d.w.Subtopologies {
@@ -82,93 +173,62 @@ func (d *day) rebalance() {
 	}
 }
 
-// start adds pods, with the limit and the settings that the plan has for the group that they join.
-func (d *day) start(n int) {
-	first := len(d.pods)
-	for range n {
-		d.pods = append(d.pods, &dayPod{name: fmt.Sprintf("shop-%d", d.named), own: d.w})
-		d.named++
-	}
-	for i, load := range LoadsAfter(d.w, d.assignment(), d.toSurvive())[first:] {
-		p := d.pods[first+i]
-		p.limit = RequiredLimit(d.w, load, d.policy)
-		plan := PlanFor(d.w, load, d.policy, p.limit)
-		requireVerdict(d.T, plan, Fits)
-		p.own = d.inForce(plan)
-	}
-}
-
-// inForce is the workload of a process that runs with the settings of a plan: they stay as they are until it ends.
-func (d *day) inForce(plan Plan) Workload {
-	own, properties := d.w, derivedProperties(plan)
-	if err := own.ApplyProperties(properties); err != nil {
-		d.Fatal(err)
-	}
-	if own.Bounded {
-		own.RocksDB.SharedCache = Known(plan.line(RegionBlockCache).Bound, Measured)
-		own.RocksDB.WriteBufferLimit = Known(plan.line(RegionMemtables).Bound*2, Measured)
-	}
-	return own
-}
-
-// derivedProperties are the configs of Kafka Streams that a plan chose.
-func derivedProperties(p Plan) map[string]string {
-	properties := map[string]string{}
-	for _, c := range p.Configs {
-		if name, ok := strings.CutPrefix(c.Name, streamsPrefix); ok {
-			properties[name] = c.Value
-		}
-	}
-	return properties
-}
-
-// stop ends pods and returns their names.
-func (d *day) stop(n int) string {
-	var names []string
-	for range n {
-		i := d.choose(len(d.pods))
-		names = append(names, d.pods[i].name)
-		d.pods = slices.Delete(d.pods, i, i+1)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
-// event lets something happen, and then the group, the checks and the plan follow. Losses are what the plan before must have foreseen.
-func (d *day) event(what string, change func() string, losses int) {
+// event changes the pods, so many of which fail. The group assigns the tasks again, before any limit follows. A failure that is not a
+// rollout's leaves the pods unavailable for a while, and then lost.
+func (d *day) event(what string, change func() string, failures int, rollout bool) {
 	foreseen := map[string]Load{}
-	if len(d.pods) > losses {
-		for i, load := range LoadsAfter(d.w, d.assignment(), losses) {
+	if len(d.pods) > failures {
+		for i, load := range LoadsAfter(d.w, d.assignment(), failures) {
 			foreseen[d.pods[i].name] = load
 		}
 	}
 	names := change()
 	d.rebalance()
 	d.checkTasks()
-	for _, p := range d.pods {
-		now := observed(d.w, d.assignment(), p.name)
-		if load, ok := foreseen[p.name]; ok && losses > 0 {
-			requireNotBelow(d.T, load, now)
+	now := observedLoads(d.w, d.assignment())
+	for i, p := range d.pods {
+		if load, ok := foreseen[p.name]; ok && failures > 0 {
+			requireNotBelow(d.T, load, now[i])
 		}
-		if plan := PlanFor(p.own, now, d.policy, p.limit); !plan.Fits() || plan.Bound > plan.Limit-plan.Headroom {
-			d.Fatalf("%s %s: %s with %d tasks does not fit %v: %v", what, names, p.name, len(p.tasks), p.limit, plan.Deficits)
-		}
+		d.checkFits(what+" "+names, p, now[i])
 	}
-	d.follow()
-	d.write(what, names)
+	if failures > 0 {
+		d.checkFrozen(what, failures)
+	}
+	if failures > 0 && rollout {
+		d.write(what, names, d.plan(failures))
+		return
+	}
+	plan := d.follow(0)
+	if plan.Tolerated < d.toTolerate() {
+		d.Errorf("%s %s: %d failures tolerated, want %d", what, names, plan.Tolerated, d.toTolerate())
+	}
+	d.write(what, names, plan)
 }
 
-// follow raises limits to what the plan needs, and checks that the losses that it is for are survived.
-func (d *day) follow() {
-	loads := LoadsAfter(d.w, d.assignment(), d.toSurvive())
-	for i, p := range d.pods {
-		p.limit = max(p.limit, RequiredLimit(p.own, loads[i], d.policy))
+// checkFits: a pod leaves the headroom free while its load is within that of the plan that its settings come from. They stay until it
+// restarts, while its limit follows a heavier load with the settings at their floors. Then the settings may take a hundredth of the limit
+// from the headroom.
+func (d *day) checkFits(event string, p *dayPod, now Load) {
+	plan := PlanFor(p.own, now, DefaultPolicy(), p.limit)
+	taken := Bytes(0)
+	if !within(now, p.planned) {
+		taken = p.limit / 100
 	}
-	for i, p := range d.pods {
-		requireVerdict(d.T, PlanFor(p.own, loads[i], d.policy, p.limit), Fits)
-		limits := map[string]Bytes{p.name: p.limit}
-		if got := survives(p.own, d.assignment(), d.policy, limits); got < d.toSurvive() {
-			d.Errorf("%s survives %d losses, want %d", p.name, got, d.toSurvive())
+	if plan.Bound > plan.Limit-plan.Headroom+taken || plan.Verdict == HeapTooSmall {
+		d.Fatalf("%s: %s with %d tasks does not fit %v: %v", event, p.name, len(p.tasks), p.limit, plan.Deficits)
+	}
+}
+
+// checkFrozen: while pods are unavailable, no limit changes, since the limits covered their failures already.
+func (d *day) checkFrozen(what string, unavailable int) {
+	plan := d.plan(unavailable)
+	if plan.Limit != d.limit {
+		d.Errorf("%s: the limit of new pods changed from %v to %v while %d pods are unavailable", what, d.limit, plan.Limit, unavailable)
+	}
+	for _, p := range d.pods {
+		if to := plan.Pods[p.name].RaiseTo; to != p.limit {
+			d.Errorf("%s: %s is raised from %v to %v while %d pods are unavailable", what, p.name, p.limit, to, unavailable)
 		}
 	}
 }
@@ -189,36 +249,40 @@ func (d *day) checkTasks() {
 	}
 }
 
-// write logs what is after an event.
-func (d *day) write(what, names string) {
+// write logs the plan after an event.
+func (d *day) write(what, names string, plan ApplicationPlan) {
 	fmt.Fprintf(&d.log, "%s %s\n", what, names)
-	loads := LoadsAfter(d.w, d.assignment(), d.toSurvive())
-	for i, p := range d.pods {
-		now := RequiredLimit(p.own, observed(d.w, d.assignment(), p.name), d.policy)
-		fmt.Fprintf(&d.log, "  %-8s %2d tasks, at most %2d after a loss  limit %-9s needs now %-9s Kafka Streams %v\n",
-			p.name, len(p.tasks), loads[i].Active, short(p.limit), short(now), p.own.Version.Value)
+	fmt.Fprintf(&d.log, "  new pods: limit %s, required %s; published for %s and %d tasks; tolerates %d failures\n",
+		short(plan.Limit), short(plan.Required), short(plan.Published.Limit), plan.Published.Load.Active, plan.Tolerated)
+	for _, p := range d.pods {
+		pod := plan.Pods[p.name]
+		fmt.Fprintf(&d.log, "  %-8s %2d tasks  limit %-9s required %-9s now %-9s Kafka Streams %v\n",
+			p.name, pod.Tasks, short(p.limit), short(pod.Required), short(pod.RequiredNow), p.own.Version.Value)
 	}
 }
 
-// wholeDay runs all events; a shuffle may change the order of what happens between the deployment and the night.
+// wholeDay runs all events; a shuffle may change the order of the events between the deployment and the night.
 func (d *day) wholeDay(shuffle func(n int, swap func(i, j int))) {
-	d.event("08:00 deployed:", func() string { d.start(3); return "3 pods at once" }, 0)
+	one := func() string { return d.start(1) }
+	stopped := func() string { return d.stop(1) }
+	d.event("08:00 deployed:", func() string { return d.start(3) }, 0, false)
 	hours := []func(){
 		func() {
 			for range 2 {
-				d.event("10:00 scaled out:", func() string { d.start(1); return d.pods[len(d.pods)-1].name }, 0)
+				d.event("10:00 scaled out:", one, 0, false)
 			}
 		},
 		func() {
-			d.event("12:00 lost with its node:", func() string { return d.stop(1) }, 1)
-			d.event("12:05 lost as well:", func() string { return d.stop(1) }, 1)
-			d.event("12:20 back:", func() string { d.start(2); return "2 pods" }, 0)
+			d.event("12:00 lost with its node:", stopped, 1, false)
+			d.event("12:05 lost as well:", stopped, 1, false)
+			d.event("12:20 back:", func() string { return d.start(2) }, 0, false)
 		},
 		func() {
 			d.w.Version = Known(Version{4, 4, 0}, App)
+			d.follow(0)
 			for range len(d.pods) {
-				d.event("15:00 upgraded, out:", func() string { return d.stopOldest() }, 1)
-				d.event("15:00 upgraded, in:", func() string { d.start(1); return d.pods[len(d.pods)-1].name }, 0)
+				d.event("15:00 upgraded, out:", d.stopOldest, 1, true)
+				d.event("15:00 upgraded, in:", one, 0, false)
 			}
 		},
 	}
@@ -227,29 +291,22 @@ func (d *day) wholeDay(shuffle func(n int, swap func(i, j int))) {
 		hour()
 	}
 	for len(d.pods) > 2 {
-		d.event("20:00 scaled in:", func() string { return d.stop(1) }, 1)
+		d.event("20:00 scaled in:", stopped, 1, false)
 	}
 	d.checkNoRatchet()
 }
 
-// stopOldest ends the pod that started first.
-func (d *day) stopOldest() string {
-	name := d.pods[0].name
-	d.pods = d.pods[1:]
-	return name
-}
-
-// checkNoRatchet: pods that start in the evening get what pods would that started in an application that was never larger.
+// checkNoRatchet: pods that start in the evening have the limits of pods in an application that was never larger.
 func (d *day) checkNoRatchet() {
 	for range len(d.pods) {
-		d.event("22:00 restarted, out:", func() string { return d.stopOldest() }, 1)
-		d.event("22:00 restarted, in:", func() string { d.start(1); return d.pods[len(d.pods)-1].name }, 0)
+		d.event("22:00 restarted, out:", d.stopOldest, 1, true)
+		d.event("22:00 restarted, in:", func() string { return d.start(1) }, 0, false)
 	}
 	fresh := newDay(d.T, d.w, d.choose)
-	fresh.event("", func() string { fresh.start(len(d.pods)); return "" }, 0)
+	fresh.event("", func() string { return fresh.start(len(d.pods)) }, 0, false)
 	for _, p := range d.pods {
 		if p.limit != fresh.pods[0].limit {
-			d.Errorf("%s has a limit of %v after the day, one that knew no day has %v", p.name, p.limit, fresh.pods[0].limit)
+			d.Errorf("%s has a limit of %v after the day, a pod without the day has %v", p.name, p.limit, fresh.pods[0].limit)
 		}
 	}
 }

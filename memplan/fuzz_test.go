@@ -81,6 +81,33 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
+// FuzzPlanApplication plans an application with absurd numbers, and one that is possible.
+func FuzzPlanApplication(f *testing.F) {
+	for _, n := range []int64{0, 1, -1, 12, math.MaxInt64, math.MinInt64, 1 << 31} {
+		f.Add(uint64(n), n, n/3, int64(7), 25.0)
+		f.Add(uint64(3), int64(3), n, n, math.NaN())
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, a, b, c int64, percent float64) {
+		possible := newGenerator(seed).application()
+		requireApplication(t, possible, PlanApplication(possible))
+
+		absurdOne := possible
+		w, _, policy := absurd(a, b, c, percent)
+		absurdOne.Planned, absurdOne.Target, absurdOne.Policy = w, w, policy
+		absurdOne.Running = map[PodKind]Workload{{}: w}
+		absurdOne.Failures = Failures{Instances: int(a), Tolerated: int(b % 4), Unavailable: int(c % 5), Starting: int(a)}
+		absurdOne.Range.Template, absurdOne.Range.Min, absurdOne.Range.Cap = Bytes(a), Bytes(b), Bytes(c)
+		plan := PlanApplication(absurdOne)
+		requireSound(t, plan.Representative)
+		requireSound(t, plan.Published)
+		for name, pod := range plan.Pods {
+			if pod.RaiseTo < absurdOne.Pods[name].Limit {
+				t.Errorf("%s is to get %v, below its %v", name, pod.RaiseTo, absurdOne.Pods[name].Limit)
+			}
+		}
+	})
+}
+
 // requireSound fails where a plan has a negative line, or fits and does not.
 func requireSound(t *testing.T, plan Plan) {
 	t.Helper()

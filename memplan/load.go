@@ -3,7 +3,10 @@
 
 package memplan
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Load bounds the tasks of one pod. Every line of a plan takes the worst choice of tasks within these bounds. In an observed load the caps
 // leave no choice.
@@ -24,6 +27,14 @@ type Cap struct {
 // equal reports whether two loads are the same.
 func (l Load) equal(o Load) bool {
 	return l.Threads == o.Threads && l.Active == o.Active && l.Total == o.Total && slices.Equal(l.Caps, o.Caps)
+}
+
+// compare orders loads by their active tasks, by all their tasks, by their threads, and by their caps.
+func (l Load) compare(o Load) int {
+	return cmp.Or(cmp.Compare(l.Active, o.Active), cmp.Compare(l.Total, o.Total), cmp.Compare(l.Threads, o.Threads),
+		slices.CompareFunc(l.Caps, o.Caps, func(a, b Cap) int {
+			return cmp.Or(cmp.Compare(a.Active, b.Active), cmp.Compare(a.Total, b.Total))
+		}))
 }
 
 // observedLoads returns the present load of each pod, in the order of the assignment. Both sides of a hand-over count in full. With
