@@ -332,9 +332,9 @@ func TestWarnings(t *testing.T) {
 		want    []string // the beginning of each warning
 	}{
 		"group, stores, cold start and deficit: sorted, and each once": {cold, []string{
-			"a of the group", "b of the group", "stores without a known size", "the first pod of a cold start runs all 120 tasks", "the limit of 4 GiB is too small by",
+			"a of the group", "b of the group", "stores of unknown size", "the first pod of a cold start runs all 120 tasks", "the limit of 4 GiB is too small by",
 		}},
-		"deficit of a bootstrap plan: no warning": {unknownTasks, []string{"this instance may not have enough native memory"}},
+		"deficit of a bootstrap plan: no warning": {unknownTasks, []string{"native memory may be too small"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
