@@ -123,29 +123,33 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
 	memory := decision.Recall(app, world.Injection, world.Pods, decision.Volatile{})
-	container, err := findContainer(&world)
+	return world, memory, q.changeObjects(&world)
+}
+
+// changeObjects applies the part of the change that concerns the workload and its pods.
+func (q *Question) changeObjects(world *decision.World) error {
+	container, err := findContainer(world)
 	if err != nil {
-		return world, memory, err
+		return err
 	}
+	target := world.App.Spec.TargetRef
 	if q.Change.Limit != nil {
-		setLimit(&world, q.Change.Limit)
+		setLimit(world, q.Change.Limit)
 	} else if container.Resources.Limits.Memory().IsZero() {
-		target := app.Spec.TargetRef
-		return world, memory, fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
+		return fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
 	}
-	replicas := replicasOf(&world)
+	replicas := replicasOf(world)
 	if q.Change.Replicas != nil {
 		replicas = *q.Change.Replicas
 	}
 	if replicas < 0 || replicas > maxInstances {
-		target := app.Spec.TargetRef
-		return world, memory, fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
+		return fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
 			target.Kind, target.Name, replicas, maxInstances)
 	}
 	if q.Bounded || q.Change.Replicas != nil {
-		startAnew(&world, replicas)
+		startAnew(world, replicas)
 	}
-	return world, memory, nil
+	return nil
 }
 
 // findContainer returns the container of the application in the template. An error names the missing object.
