@@ -21,7 +21,7 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-// The resources that are read.
+// Resources of the API server.
 var (
 	streamApps     = v1alpha1.GroupVersion.WithResource("streamapps")
 	podInjections  = v1alpha1.GroupVersion.WithResource("podinjections")
@@ -75,7 +75,7 @@ func (c *cluster) streamApp(ctx context.Context, name string) (*v1alpha1.StreamA
 	}
 	app, is := object.(*v1alpha1.StreamApp)
 	if !is {
-		return nil, fmt.Errorf("it is a %T", object)
+		return nil, fmt.Errorf("got a %T, want a StreamApp", object)
 	}
 	return app, nil
 }
@@ -93,7 +93,7 @@ func (c *cluster) streamAppNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// objects reads the objects of a StreamApp. Objects that the user must not read, of the kinds that only refine the answer, count as absent.
+// objects reads the objects of a StreamApp. An optional object only refines the answer: without the right to read it, it counts as absent.
 func (c *cluster) objects(ctx context.Context, app *v1alpha1.StreamApp) (whatif.Objects, error) {
 	r := reader{cluster: c}
 	workloads := statefulSets
@@ -111,18 +111,36 @@ func (c *cluster) objects(ctx context.Context, app *v1alpha1.StreamApp) (whatif.
 		r.get(ctx, configMaps, name, required)
 	}
 	for _, name := range r.objects.NodesOf(app) {
-		r.get(ctx, nodes, name, optional)
+		if r.get(ctx, nodes, name, optional) == absent {
+			r.objects = append(r.objects, deletedNode(name))
+		}
 	}
 	return r.objects, r.err
 }
 
-// need is the need for an object.
-type need bool
+// deletedNode returns a node whose kubelet is silent. Without any node in the objects all nodes would count as healthy.
+func deletedNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}},
+	}
+}
 
-// The needs.
+// requirement is whether an answer is possible without an object.
+type requirement int
+
 const (
-	required need = true
-	optional need = false
+	required requirement = iota
+	optional
+)
+
+// presence is the result of reading an object.
+type presence int
+
+const (
+	unknown presence = iota // not readable, or after an error
+	absent
+	present
 )
 
 // reader reads objects until the first error.
@@ -133,9 +151,9 @@ type reader struct {
 }
 
 // get reads an object. A missing object is not an error.
-func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, name string, n need) {
+func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, name string, requires requirement) presence {
 	if r.err != nil {
-		return
+		return unknown
 	}
 	var client dynamic.ResourceInterface = r.client.Resource(resource)
 	if resource != nodes {
@@ -143,23 +161,27 @@ func (r *reader) get(ctx context.Context, resource schema.GroupVersionResource, 
 	}
 	found, err := client.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err), n == optional && apierrors.IsForbidden(err):
+	case apierrors.IsNotFound(err):
+		return absent
+	case requires == optional && apierrors.IsForbidden(err):
+		return unknown
 	case err != nil:
 		r.err = fmt.Errorf("reading %s %s: %w", resource.Resource, name, err)
-	default:
-		r.add(found)
+		return unknown
 	}
+	r.add(found)
+	return present
 }
 
 // list reads all objects of a kind in the namespace.
-func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource, n need) {
+func (r *reader) list(ctx context.Context, resource schema.GroupVersionResource, requires requirement) {
 	if r.err != nil {
 		return
 	}
 	list, err := r.client.Resource(resource).Namespace(r.namespace).List(ctx, metav1.ListOptions{})
-	absent := apierrors.IsForbidden(err) || apierrors.IsNotFound(err) // not found: the cluster does not have the kind
+	unavailable := apierrors.IsForbidden(err) || apierrors.IsNotFound(err) // not found: the cluster does not have the kind
 	switch {
-	case n == optional && absent:
+	case requires == optional && unavailable:
 	case err != nil:
 		r.err = fmt.Errorf("reading %s: %w", resource.Resource, err)
 	default:
@@ -185,7 +207,7 @@ func typed(found *unstructured.Unstructured) (whatif.Object, error) {
 		return nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, object); err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", found.GetKind(), found.GetName(), err)
+		return nil, fmt.Errorf("decoding %s %s: %w", found.GetKind(), found.GetName(), err)
 	}
 	converted, is := object.(whatif.Object)
 	if !is {

@@ -9,27 +9,28 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-const explainExample = `  # An application in the cluster, as the operator sees it
+const explainExample = `  # An application in the cluster, from the status that the operator wrote
   kubectl streamweir explain orders -n shop
 
-  # One without a StreamApp: its description and the sizes of its topics say which tasks there are
+  # A workload without a StreamApp: the tasks follow from its topology and the partitions of its topics
   kubectl streamweir explain statefulset/orders --topology describe.txt --partitions orders=12,customers=12
 
-  # Manifests, without a cluster, as a gate in a pipeline: exit code 1 if it does not fit
+  # Manifests, without a cluster, as a gate in a pipeline: exit code 1 if the application does not fit
   helm template . | kubectl streamweir explain -f - --topology describe.txt --partitions orders=12 --properties app.properties
 
-  # The same, asking the brokers who runs what
+  # A new plan, with the task assignment from the brokers
   kubectl streamweir explain orders --bootstrap-servers kafka:9092 -o json`
 
 func explainCommand() *cobra.Command {
 	s := &source{}
 	command := &cobra.Command{
 		Use:   "explain [NAME | KIND/NAME]",
-		Short: "Say what the pods need, line by line, and whether it fits",
-		Long: `Say what the pods of an application need, line by line with the source of each number, and whether it fits after the losses asked for.
+		Short: "Show the memory that the pods require, and whether it fits",
+		Long: `Show the memory that the pods of an application require, line by line with the source of each number, and whether it fits after the pod
+failures to tolerate.
 
-In a cluster, a StreamApp is explained from its status, which is what the operator knows. With --topology, --properties or brokers to ask,
-and for manifests, the plan is made anew, by the operator's own rules. What had to be assumed is listed, with where to say it better.`,
+A StreamApp in a cluster is explained from its status. With --topology, --properties or brokers, and for manifests, a new plan is made with the
+rules of the operator. It lists the assumed facts and the settings that override them.`,
 		Example: explainExample,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -40,7 +41,7 @@ and for manifests, the plan is made anew, by the operator's own rules. What had 
 			if err != nil {
 				return err
 			}
-			answer, err := s.explain(command, question)
+			answer, err := s.explain(question)
 			if err != nil {
 				return err
 			}
@@ -55,9 +56,9 @@ and for manifests, the plan is made anew, by the operator's own rules. What had 
 	return command
 }
 
-// explain answers from the status where that is what there is, and otherwise asks the planner.
-func (s *source) explain(command *cobra.Command, question whatif.Question) (*whatif.Answer, error) {
-	if len(s.files) == 0 && !s.named() && len(question.App.Status.Conditions) > 0 {
+// explain returns the answer in the status, or plans anew if the flags name other sources.
+func (s *source) explain(question whatif.Question) (*whatif.Answer, error) {
+	if len(s.files) == 0 && !s.hasOtherSources() && len(question.App.Status.Conditions) > 0 {
 		return whatif.AnswerOf(question.App), nil
 	}
 	return whatif.Explain(question)

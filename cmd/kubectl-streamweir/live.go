@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,24 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
 // live reads the objects of an application from the cluster of the kubeconfig.
 func (s *source) live(ctx context.Context, name string) (*v1alpha1.StreamApp, whatif.Objects, error) {
 	if name == "" {
-		return nil, nil, fmt.Errorf("name a StreamApp or a workload (statefulset/orders), or give manifests with -f")
+		return nil, nil, errors.New("an application is required: a StreamApp, a workload such as statefulset/orders, or manifests with -f")
 	}
 	cluster, err := s.connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	var app *v1alpha1.StreamApp
-	if kind, workload, ok := strings.Cut(name, "/"); ok {
-		app, err = appFor(kind, workload, cluster.namespace)
-	} else if app, err = cluster.streamApp(ctx, name); err != nil {
-		err = fmt.Errorf("reading StreamApp %s in namespace %s (or name a workload: statefulset/%s): %w", name, cluster.namespace, name, err)
-	}
+	app, err := cluster.app(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,28 +35,50 @@ func (s *source) live(ctx context.Context, name string) (*v1alpha1.StreamApp, wh
 	return app, objects, err
 }
 
-// workloadKinds are the kinds as people write them.
+// app returns the StreamApp with this name, or makes one for the workload KIND/NAME.
+func (c *cluster) app(ctx context.Context, name string) (*v1alpha1.StreamApp, error) {
+	if strings.Contains(name, "/") {
+		target, err := parseTarget(name)
+		if err != nil {
+			return nil, err
+		}
+		return appFor(target, c.namespace), nil
+	}
+	app, err := c.streamApp(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading StreamApp %s in namespace %s (for a workload without one: statefulset/%s): %w", name, c.namespace, name, err)
+	}
+	return app, nil
+}
+
+// workloadKinds are the accepted names of kinds.
 var workloadKinds = map[string]v1alpha1.WorkloadKind{
 	"statefulset": v1alpha1.KindStatefulSet, "statefulsets": v1alpha1.KindStatefulSet, "sts": v1alpha1.KindStatefulSet,
 	"deployment": v1alpha1.KindDeployment, "deployments": v1alpha1.KindDeployment, "deploy": v1alpha1.KindDeployment,
 }
 
-// appFor returns a StreamApp for a workload without one: it has a target and nothing else.
-func appFor(kind, name, namespace string) (*v1alpha1.StreamApp, error) {
+// parseTarget parses KIND/NAME.
+func parseTarget(text string) (decision.Target, error) {
+	kind, name, _ := strings.Cut(text, "/")
 	known, ok := workloadKinds[strings.ToLower(kind)]
 	if !ok || name == "" {
-		return nil, fmt.Errorf("%s/%s: it must be statefulset/NAME or deployment/NAME", kind, name)
+		return decision.Target{}, fmt.Errorf("%s: it must be statefulset/NAME or deployment/NAME", text)
 	}
-	return &v1alpha1.StreamApp{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.StreamAppSpec{TargetRef: v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: known, Name: name}},
-	}, nil
+	return decision.Target{Kind: known, Name: name}, nil
 }
 
-// completeWithin bounds the time for which a shell waits for names.
+// appFor returns a StreamApp for a workload without one. Only its target is set.
+func appFor(target decision.Target, namespace string) *v1alpha1.StreamApp {
+	return &v1alpha1.StreamApp{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: target.Name},
+		Spec:       v1alpha1.StreamAppSpec{TargetRef: v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: target.Kind, Name: target.Name}},
+	}
+}
+
+// completeWithin bounds the time of a completion.
 const completeWithin = 3 * time.Second
 
-// complete offers the StreamApps of the cluster.
+// complete returns the names of the StreamApps in the cluster.
 func (s *source) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || len(s.files) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

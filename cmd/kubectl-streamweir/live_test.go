@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -25,24 +27,23 @@ import (
 	"streamweir.dev/streamweir/internal/envtestutil"
 )
 
-// developer is a user with the rights that a developer has in a namespace: none on nodes, quotas or PodInjections.
+// developer is a user without rights on nodes, quotas and PodInjections.
 const developer = "developer"
 
-func TestApplicationsInAClusterAreExplained(t *testing.T) {
+func TestExplainInACluster(t *testing.T) {
 	g := gomega.NewWithT(t)
 	environment, err := envtestutil.Start(true)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() { g.Expect(environment.Stop()).To(gomega.Succeed()) })
-	admin, err := client.New(environment.Config, client.Options{Scheme: scheme})
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	admin := adminOf(t, environment.Config)
 	for _, object := range objectsOf(t) {
 		g.Expect(admin.Create(t.Context(), object)).To(gomega.Succeed())
 	}
-	run1 := &corev1.Pod{}
-	g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "orders-0"}, run1)).To(gomega.Succeed())
-	run1.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}
-	g.Expect(admin.Status().Update(t.Context(), run1)).To(gomega.Succeed())
-	kubeconfig := writeKubeconfig(t, environment.Config)
+	pod := &corev1.Pod{}
+	g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "orders-0"}, pod)).To(gomega.Succeed())
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}
+	g.Expect(admin.Status().Update(t.Context(), pod)).To(gomega.Succeed())
+	kubeconfig := writeKubeconfig(t, environment.Config, developer)
 	brokers := brokersOf(t)
 
 	for name, tc := range map[string]struct {
@@ -50,43 +51,64 @@ func TestApplicationsInAClusterAreExplained(t *testing.T) {
 		code int
 		want []string
 	}{
-		"the brokers say who runs what": {
+		"tasks from the brokers": {
 			"explain orders --bootstrap-servers " + brokers, exitDoesNotFit,
 			[]string{"12 tasks", "orders-0  12     2Gi", "brokers                          3"},
 		},
-		"a description says what there is": {
+		"tasks from a description": {
 			"explain statefulset/orders" + ordersTopology, exitDoesNotFit, []string{"24 tasks", "topology, line 12"},
 		},
-		"nobody knows the tasks":           {"explain statefulset/orders", exitNoAnswer, []string{"it is not known which tasks there are"}},
-		"there is no such StreamApp":       {"explain payments", exitNoAnswer, []string{"or name a workload: statefulset/payments", "not found"}},
-		"there is no such workload":        {"explain deploy/payments" + ordersTopology, exitNoAnswer, []string{"there is no Deployment payments"}},
-		"there is no such context":         {"explain orders --context x", exitNoAnswer, []string{"finding the cluster"}},
-		"there is no such group":           {"explain statefulset/orders -n other --bootstrap-servers " + brokers, exitNoAnswer, []string{"orders"}},
-		"nothing is known of another":      {"explain orders -n other", exitNoAnswer, []string{"not found"}},
-		"names are completed":              {"__complete explain o", exitFits, []string{"orders"}},
-		"names are not completed in files": {"__complete explain -f x o", exitFits, []string{":4"}},
+		"no tasks":                {"explain statefulset/orders", exitNoAnswer, []string{"the application's tasks are unknown"}},
+		"no such StreamApp":       {"explain payments", exitNoAnswer, []string{"for a workload without one: statefulset/payments", "not found"}},
+		"no such workload":        {"explain deploy/payments" + ordersTopology, exitNoAnswer, []string{"Deployment payments, the target of StreamApp payments, does not exist"}},
+		"an unknown kind":         {"explain job/payments", exitNoAnswer, []string{"it must be statefulset/NAME or deployment/NAME"}},
+		"no such context":         {"explain orders --context x", exitNoAnswer, []string{"finding the cluster"}},
+		"no such group":           {"explain statefulset/orders -n other --bootstrap-servers " + brokers, exitNoAnswer, []string{"orders"}},
+		"another namespace":       {"explain orders -n other", exitNoAnswer, []string{"not found"}},
+		"completion":              {"__complete explain o", exitFits, []string{"orders"}},
+		"no completion for files": {"__complete explain -f x o", exitFits, []string{":4"}},
 	} {
 		t.Run(name, func(t *testing.T) { expectCall(t, kubeconfig, tc.line, tc.code, tc.want...) })
 	}
 
-	t.Run("the operator has said it in the status", func(t *testing.T) {
+	t.Run("a pod runs if its node is not readable", func(t *testing.T) {
+		expectCall(t, kubeconfig, "explain statefulset/orders"+ordersTopology, exitDoesNotFit, "\norders-0 ")
+	})
+	t.Run("a pod on a deleted node does not run", func(t *testing.T) {
+		g := gomega.NewWithT(t)
+		out := expectCall(t, writeKubeconfig(t, environment.Config, ""), "explain statefulset/orders"+ordersTopology, exitDoesNotFit)
+		g.Expect(out).NotTo(gomega.ContainSubstring("orders-0"))
+	})
+	t.Run("the answer in the status", func(t *testing.T) {
 		g := gomega.NewWithT(t)
 		var app v1alpha1.StreamApp
 		g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "orders"}, &app)).To(gomega.Succeed())
 		app.Status = statusOf(metav1.ConditionTrue)
 		g.Expect(admin.Status().Update(t.Context(), &app)).To(gomega.Succeed())
-		expectCall(t, kubeconfig, "explain orders", exitFits, "It fits: it survives the loss of 1 pod. A new pod gets 2Gi and needs 1900Mi", "12 tasks", "memtables  612Mi")
+		expectCall(t, kubeconfig, "explain orders", exitFits, "It fits: it tolerates 1 pod failure. A new pod gets 2Gi and requires 1900Mi", "12 tasks", "memtables  612Mi")
 		app.Status = statusOf(metav1.ConditionFalse)
 		g.Expect(admin.Status().Update(t.Context(), &app)).To(gomega.Succeed())
-		expectCall(t, kubeconfig, "explain orders", exitDoesNotFit, "CascadeSafe is False (Tried): so it is")
+		expectCall(t, kubeconfig, "explain orders", exitDoesNotFit, "CascadeSafe is False (Tried): the reason")
 		app.Status = statusOf(metav1.ConditionUnknown)
 		g.Expect(admin.Status().Update(t.Context(), &app)).To(gomega.Succeed())
-		expectCall(t, kubeconfig, "explain orders", exitNoAnswer, "It is not known yet whether it fits")
+		expectCall(t, kubeconfig, "explain orders", exitNoAnswer, "It is not yet known whether it fits")
 	})
 }
 
-// expectCall runs a command line in the folder of the test data, as the developer.
-func expectCall(t *testing.T, kubeconfig, line string, code int, want ...string) {
+// adminOf returns a client with all rights.
+func adminOf(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	kinds := runtime.NewScheme()
+	g.Expect(clientgoscheme.AddToScheme(kinds)).To(gomega.Succeed())
+	g.Expect(v1alpha1.AddToScheme(kinds)).To(gomega.Succeed())
+	admin, err := client.New(config, client.Options{Scheme: kinds})
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	return admin
+}
+
+// expectCall runs a command line with a kubeconfig, and returns the output.
+func expectCall(t *testing.T, kubeconfig, line string, code int, want ...string) string {
 	t.Helper()
 	g := gomega.NewWithT(t)
 	t.Setenv("KUBECONFIG", kubeconfig)
@@ -97,17 +119,20 @@ func expectCall(t *testing.T, kubeconfig, line string, code int, want ...string)
 	for _, text := range want {
 		g.Expect(stdout.String() + stderr.String()).To(gomega.ContainSubstring(text))
 	}
+	return stdout.String() + stderr.String()
 }
 
-// objectsOf are the objects of orders.yaml with one of their pods, and the developer's rights.
+// objectsOf returns the objects of orders.yaml, one pod, and the rights of the developer.
 func objectsOf(t *testing.T) []client.Object {
 	t.Helper()
-	objects, err := parseManifests([]byte(read(t, "orders.yaml")))
+	parsed, err := parseManifests([]byte(read(t, "orders.yaml")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range objects {
+	var objects []client.Object
+	for _, object := range parsed {
 		object.SetNamespace(corev1.NamespaceDefault)
+		objects = append(objects, object)
 	}
 	memory := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: developer, APIGroup: rbacv1.GroupName}}
@@ -132,10 +157,10 @@ func objectsOf(t *testing.T) []client.Object {
 		})
 }
 
-// statusOf is a status that the operator could have written.
+// statusOf returns a status as the operator writes it.
 func statusOf(cascadeSafe metav1.ConditionStatus) v1alpha1.StreamAppStatus {
 	condition := func(conditionType string, status metav1.ConditionStatus) metav1.Condition {
-		return metav1.Condition{Type: conditionType, Status: status, Reason: "Tried", Message: "so it is", LastTransitionTime: metav1.Now()}
+		return metav1.Condition{Type: conditionType, Status: status, Reason: "Tried", Message: "the reason", LastTransitionTime: metav1.Now()}
 	}
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	return v1alpha1.StreamAppStatus{
@@ -145,7 +170,7 @@ func statusOf(cascadeSafe metav1.ConditionStatus) v1alpha1.StreamAppStatus {
 	}
 }
 
-// brokersOf starts a Kafka with the group of the application, whose one process runs in the pod.
+// brokersOf starts brokers with the group of the application, whose only process runs in the pod.
 func brokersOf(t *testing.T) string {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -159,15 +184,18 @@ func brokersOf(t *testing.T) string {
 	return strings.Join(cluster.ListenAddrs(), ",")
 }
 
-// writeKubeconfig writes a kubeconfig of the developer.
-func writeKubeconfig(t *testing.T, config *rest.Config) string {
+// writeKubeconfig writes a kubeconfig for the administrator, who impersonates a user unless it is empty.
+func writeKubeconfig(t *testing.T, config *rest.Config, user string) string {
 	t.Helper()
+	admin := &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	if user != "" {
+		admin.Impersonate = user
+		admin.ImpersonateGroups = []string{"system:authenticated"}
+	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	content := clientcmdapi.NewConfig()
 	content.Clusters["x"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	content.AuthInfos["x"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Impersonate: developer, ImpersonateGroups: []string{"system:authenticated"},
-	}
+	content.AuthInfos["x"] = admin
 	content.Contexts["default"] = &clientcmdapi.Context{Cluster: "x", AuthInfo: "x"}
 	content.CurrentContext = "default"
 	if err := clientcmd.WriteToFile(*content, path); err != nil {

@@ -1,10 +1,10 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// kubectl-streamweir is a kubectl plugin that asks Streamweir's planner questions: about an application in a cluster, or about manifests
-// in files, without a cluster. It answers as the operator does, with the same conversion.
+// kubectl-streamweir is a kubectl plugin. It shows the memory that a Kafka Streams application requires, for an application in a cluster or
+// for manifests in files, without a cluster. It decides with the code of the operator.
 //
-// Exit codes: 0 it fits, 1 it does not fit, 2 the question cannot be answered.
+// Exit codes: 0 it fits, 1 it does not fit, 2 the answer cannot be determined.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs a command line and gives the exit code.
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
@@ -47,20 +47,20 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case err == nil:
 		return exitFits
 	case errors.Is(err, errDoesNotFit):
-		if err != errDoesNotFit { //nolint:errorlint // a wrapped one has more to say than the answer that was printed
+		if err != errDoesNotFit { //nolint:errorlint // a wrapped error has details that were not printed
 			_, _ = fmt.Fprintln(errOut, err)
 		}
 		return exitDoesNotFit
 	default:
-		_, _ = fmt.Fprintln(errOut, "error:", err) // the exit code says it too
+		_, _ = fmt.Fprintln(errOut, "error:", err) // the exit code shows the error, too
 		return exitNoAnswer
 	}
 }
 
-// errDoesNotFit: the answer was given, and is no.
+// errDoesNotFit: the answer was printed, and the application does not fit.
 var errDoesNotFit = errors.New("it does not fit")
 
-// verdict turns an answer into what the command returns.
+// verdict returns the error for an answer; nil if the application fits.
 func verdict(answer *whatif.Answer) error {
 	switch answer.Verdict {
 	case whatif.VerdictFits:
@@ -68,18 +68,18 @@ func verdict(answer *whatif.Answer) error {
 	case whatif.VerdictDoesNotFit:
 		return errDoesNotFit
 	default:
-		return errors.New("the operator does not know yet whether it fits: see the conditions above")
+		return errors.New("the operator has not determined yet whether it fits; see the conditions above")
 	}
 }
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-streamweir",
-		Short: "Ask what memory a Kafka Streams application needs, line by line",
-		Long: `Ask what memory the pods of a Kafka Streams application need, line by line, now and after the loss of pods.
+		Short: "Show the memory that a Kafka Streams application requires, line by line",
+		Long: `Show the memory that the pods of a Kafka Streams application require, line by line, now and after pod failures.
 
-The application is one in the cluster, or the manifests of -f, for which no cluster is needed. Exit codes: 0 it fits, 1 it does not fit,
-2 the question cannot be answered.`,
+The application is in a cluster, or in the manifests of -f, which need no cluster. Exit codes: 0 it fits, 1 it does not fit, 2 the answer
+cannot be determined.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl streamweir"},
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,

@@ -17,11 +17,12 @@ import (
 
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/controllers/whatif"
 	"streamweir.dev/streamweir/internal/golden"
 )
 
-// call runs a command line in the folder of the test data.
+// call runs a command line in the folder of the test data, without a cluster.
 func call(t *testing.T, line string, in string) (code int, out, errOut string) {
 	t.Helper()
 	t.Chdir("testdata")
@@ -33,7 +34,7 @@ func call(t *testing.T, line string, in string) (code int, out, errOut string) {
 
 const ordersTopology = " --topology orders.topology.txt --partitions orders=12,counts=12"
 
-func TestManifestsOfTheFieldAreExplainedWithOneCommand(t *testing.T) {
+func TestExamplesInREADME(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,32 +67,32 @@ func TestManifestsOfTheFieldAreExplainedWithOneCommand(t *testing.T) {
 	}
 }
 
-func TestExitCodesGateAPipeline(t *testing.T) {
+func TestExitCodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line, want string
 		code       int
 	}{
-		"it fits":               {"simulate -f orders.yaml --limit 4Gi" + ordersTopology, "It fits: it survives the loss of", exitFits},
-		"it does not":           {"explain -f orders.yaml --properties orders.properties" + ordersTopology, "raise the limit of container app to", exitDoesNotFit},
-		"bounded it fits":       {"render -f orders.yaml" + ordersTopology, "new LRUCache(", exitFits},
-		"bounded it does not":   {"render -f orders.yaml --properties tight.properties" + ordersTopology, "it does not fit: ", exitDoesNotFit},
+		"fits":                  {"simulate -f orders.yaml --limit 4Gi" + ordersTopology, "It fits: it tolerates ", exitFits},
+		"does not fit":          {"explain -f orders.yaml --properties orders.properties" + ordersTopology, "raise the limit of container app to", exitDoesNotFit},
+		"fits if bounded":       {"render -f orders.yaml" + ordersTopology, "new LRUCache(", exitFits},
+		"does not fit, bounded": {"render -f orders.yaml --properties tight.properties" + ordersTopology, "it does not fit: ", exitDoesNotFit},
 		"no such file":          {"explain -f none.yaml", "none.yaml", exitNoAnswer},
-		"no tasks":              {"explain -f orders.yaml", "it is not known which tasks there are", exitNoAnswer},
+		"no tasks":              {"explain -f orders.yaml", "the application's tasks are unknown", exitNoAnswer},
 		"no cluster":            {"explain orders", "or give manifests with -f", exitNoAnswer},
-		"nothing to explain":    {"explain", "name a StreamApp or a workload", exitNoAnswer},
-		"nothing to simulate":   {"simulate -f orders.yaml", "say what is to be different", exitNoAnswer},
-		"no unit":               {"simulate -f orders.yaml --limit 2GB", "such as 2Gi", exitNoAnswer},
-		"a negative number":     {"simulate -f orders.yaml --lost -1", "--lost=-1: it must be at least 0", exitNoAnswer},
+		"no application":        {"explain", "an application is required", exitNoAnswer},
+		"no change":             {"simulate -f orders.yaml", "no change is given", exitNoAnswer},
+		"an unknown unit":       {"simulate -f orders.yaml --limit 2GB", "such as 2Gi", exitNoAnswer},
+		"a negative number":     {"simulate -f orders.yaml --pod-failures -1", "--pod-failures=-1: it must be at least 0", exitNoAnswer},
 		"a negative factor":     {"simulate -f orders.yaml --partitions-times -2", "it must be larger than 0", exitNoAnswer},
-		"no partitions at all":  {"explain -f orders.yaml --topology orders.topology.txt --partitions orders=0", "topic orders has 0 partitions", exitNoAnswer},
-		"partitions of nothing": {"explain -f orders.yaml --partitions orders=1", "give --topology as well", exitNoAnswer},
-		"no format":             {"explain -f orders.yaml -o xml", "it must be table, json or yaml", exitNoAnswer},
-		"no such part":          {"render -f orders.yaml --part all", "it must be one of patch, jvm, properties, setter", exitNoAnswer},
-		"no name of a class":    {"render -f orders.yaml --class 1a.B", "the name of a Java class", exitNoAnswer},
+		"zero partitions":       {"explain -f orders.yaml --topology orders.topology.txt --partitions orders=0", "topic orders has 0 partitions", exitNoAnswer},
+		"no topology":           {"explain -f orders.yaml --partitions orders=1", "--partitions requires --topology", exitNoAnswer},
+		"an unknown format":     {"explain -f orders.yaml -o xml", "it must be table, json or yaml", exitNoAnswer},
+		"an unknown part":       {"render -f orders.yaml --part all", "it must be one of patch, jvm, properties, setter", exitNoAnswer},
+		"an invalid class":      {"render -f orders.yaml --class 1a.B", "the name of a Java class", exitNoAnswer},
 		"two sources":           {"explain -f orders.yaml --topology orders.topology.txt --bootstrap-servers a:1", "none of the others can be", exitNoAnswer},
 		"an unknown command":    {"guess", "unknown command", exitNoAnswer},
-		"a cut-off topology":    {"explain -f orders.yaml --topology orders.yaml --partitions a=1", "topology: line 1", exitNoAnswer},
-		"no clusters":           {"explain -f orders.yaml --kafka-clusters none.yaml", "--kafka-clusters: ", exitNoAnswer},
+		"an invalid topology":   {"explain -f orders.yaml --topology orders.yaml --partitions a=1", "topology: line 1", exitNoAnswer},
+		"no clusters file":      {"explain -f orders.yaml --kafka-clusters none.yaml", "--kafka-clusters: ", exitNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := call(t, tc.line, "")
@@ -102,7 +103,7 @@ func TestExitCodesGateAPipeline(t *testing.T) {
 	}
 }
 
-func TestProgramsReadTheSame(t *testing.T) {
+func TestJSONAndYAMLAreEqual(t *testing.T) {
 	var asJSON, asYAML whatif.Answer
 	_, out, _ := call(t, "explain -o json -f -"+ordersTopology, read(t, "orders.yaml"))
 	if err := json.Unmarshal([]byte(out), &asJSON); err != nil {
@@ -117,18 +118,18 @@ func TestProgramsReadTheSame(t *testing.T) {
 		t.Error(diff)
 	}
 	if asJSON.Tasks != 24 || asJSON.Verdict != whatif.VerdictDoesNotFit || asJSON.RequiredLimit.Cmp(*asJSON.Limit) <= 0 || len(asJSON.Lines) == 0 {
-		t.Errorf("%+v, want 24 tasks that need more than the limit", asJSON)
+		t.Errorf("%+v, want 24 tasks and a required limit above the limit", asJSON)
 	}
 }
 
-func TestASimulationShowsBothSides(t *testing.T) {
+func TestSimulationHasBothStates(t *testing.T) {
 	var both simulation
 	_, out, _ := call(t, "simulate -o json --replicas 6 -f orders.yaml"+ordersTopology, "")
 	if err := json.Unmarshal([]byte(out), &both); err != nil {
 		t.Fatal(err)
 	}
 	if both.Now.Instances != 3 || both.Then.Instances != 6 || both.Then.RequiredLimit.Cmp(*both.Now.RequiredLimit) >= 0 {
-		t.Errorf("now %d pods need %s, then %d need %s", both.Now.Instances, both.Now.RequiredLimit, both.Then.Instances, both.Then.RequiredLimit)
+		t.Errorf("now %d pods require %s, then %d require %s", both.Now.Instances, both.Now.RequiredLimit, both.Then.Instances, both.Then.RequiredLimit)
 	}
 }
 
@@ -141,21 +142,21 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// answerForGolden has something in every field, and numbers that no planner made.
+// answerForGolden has a value in every field. The numbers are not from a plan.
 func answerForGolden() *whatif.Answer {
 	q := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	return &whatif.Answer{
 		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders", Container: "app",
 		Verdict: whatif.VerdictDoesNotFit, Instances: 3, Tasks: 24, PodFailuresToTolerate: new(1), PodFailuresTolerated: 0,
 		Limit: q("2Gi"), RequiredLimit: q("2400Mi"), Heap: q("512Mi"), Expected: q("2091909392"), ColdStart: q("3Gi"),
-		Load: whatif.Load{Threads: 2, Active: 12, Total: 14},
+		Load: decision.Load{Threads: 2, Active: 12, Total: 14},
 		Lines: []v1alpha1.Line{
 			{Pool: v1alpha1.PoolNative, Name: "memtables", Bound: q("612Mi"), Expected: q("600Mi"), Count: new(int64(12)), Source: v1alpha1.SourceDefault},
 			{Pool: v1alpha1.PoolHeap, Name: "producer", Bound: q("64Mi"), Expected: q("960Ki"), Source: v1alpha1.SourceApp},
 		},
 		Missing: []string{"the limit is too small"}, Remedies: []string{"raise it"}, Warnings: []string{"beware"},
-		Pods:  []whatif.PodAnswer{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
-		Facts: []whatif.Fact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "the brokers to ask"}},
+		Pods:  []whatif.Pod{{Name: "orders-0", Tasks: new(int32(8)), Limit: q("2Gi"), RequiredLimit: q("2400Mi")}, {Name: "orders-1"}},
+		Facts: []decision.ResolvedFact{{Name: "brokers", Value: "3", Source: v1alpha1.SourceAssumed, OverrideWith: "`--bootstrap-servers`"}},
 		Start: whatif.Start{
 			Plan: planfile.Plan{
 				Options: []string{"-XX:MaxRAM=2147483648", "-XX:MaxRAMPercentage=25.0000"},
@@ -168,7 +169,7 @@ func answerForGolden() *whatif.Answer {
 	}
 }
 
-func TestPagesAreReadable(t *testing.T) {
+func TestPages(t *testing.T) {
 	answer := answerForGolden()
 	status := &page{}
 	status.answer(answer)
@@ -187,7 +188,7 @@ func TestPagesAreReadable(t *testing.T) {
 	golden.Compare(t, "render.golden", all)
 }
 
-func TestPartsAreWhatTheWholeIsMadeOf(t *testing.T) {
+func TestPartsAreInTheWhole(t *testing.T) {
 	all, err := render(answerForGolden(), "Bounded", "")
 	if err != nil {
 		t.Fatal(err)
@@ -200,10 +201,25 @@ func TestPartsAreWhatTheWholeIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestLossesSurvivedAsPeopleSayIt(t *testing.T) {
-	for survives, want := range map[int]string{-1: "does not fit now", 0: "0", 2: "2"} {
-		if got := survivedText(&whatif.Answer{PodFailuresTolerated: survives}); got != want {
-			t.Errorf("%d: %q, want %q", survives, got, want)
+func TestToleratedText(t *testing.T) {
+	for tolerated, want := range map[int]string{-1: "does not fit now", 0: "0", 2: "2"} {
+		if got := toleratedText(&whatif.Answer{PodFailuresTolerated: tolerated}); got != want {
+			t.Errorf("%d: %q, want %q", tolerated, got, want)
+		}
+	}
+}
+
+func TestVerdictText(t *testing.T) {
+	for want, answer := range map[string]whatif.Answer{
+		"It fits: it tolerates 1 pod failure":                         {Verdict: whatif.VerdictFits, PodFailuresTolerated: 1},
+		"It fits: it tolerates 2 pod failures (required: 1)":          {Verdict: whatif.VerdictFits, PodFailuresTolerated: 2, PodFailuresToTolerate: new(1)},
+		"It does not fit: it tolerates no pod failures (required: 1)": {Verdict: whatif.VerdictDoesNotFit, PodFailuresToTolerate: new(1)},
+		"It does not fit, even without a pod failure":                 {Verdict: whatif.VerdictDoesNotFit, PodFailuresTolerated: -1},
+		"It is not yet known whether it fits":                         {Verdict: whatif.VerdictUnknown},
+		"It fits":                                                     {Verdict: whatif.VerdictFits, Text: "the plan of a cold start"},
+	} {
+		if got := verdictText(&answer); got != want {
+			t.Errorf("%+v: %q, want %q", answer, got, want)
 		}
 	}
 }

@@ -16,16 +16,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/json"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-// scheme knows the kinds that are read.
+// scheme has the kinds that an answer depends on.
 var scheme = runtime.NewScheme()
 
 func init() {
@@ -34,7 +37,7 @@ func init() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 }
 
-// offline reads the manifests of the files, and picks the StreamApp that is asked about.
+// offline reads the objects of an application from manifests.
 func (s *source) offline(in io.Reader, name string) (*v1alpha1.StreamApp, whatif.Objects, error) {
 	var objects whatif.Objects
 	for _, file := range s.files {
@@ -64,7 +67,7 @@ func readFile(in io.Reader, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// parseManifests reads documents of YAML or JSON. Kinds that the planner does not look at are skipped.
+// parseManifests parses documents of YAML or JSON. Other kinds than those of the scheme are skipped.
 func parseManifests(content []byte) (whatif.Objects, error) {
 	var objects whatif.Objects
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
@@ -86,66 +89,96 @@ func parseManifests(content []byte) (whatif.Objects, error) {
 
 var decoder = serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 
-// parseDocument reads one object, or a List of them. A field that the kind does not have is an error: it may be a mistyped one.
+// parseDocument parses one object, or a List of them. An unknown field is an error: it may be a mistyped one.
 func parseDocument(document []byte) (whatif.Objects, error) {
 	asJSON, err := yaml.ToJSON(document)
 	if err != nil {
-		return nil, fmt.Errorf("this is no YAML: render templates first, for instance with helm template: %w", err)
+		return nil, fmt.Errorf("not valid YAML; render templates first, for instance with helm template: %w", err)
 	}
 	if text := string(bytes.TrimSpace(asJSON)); text == "null" || text == "" {
 		return nil, nil
 	}
-	object, kind, err := decoder.Decode(asJSON, nil, nil)
+	object, _, err := decoder.Decode(asJSON, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
-		return nil, nil
+		return nil, checkSkipped(asJSON)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch o := object.(type) {
 	case *corev1.List:
-		var all whatif.Objects
-		for i := range o.Items {
-			found, err := parseDocument(o.Items[i].Raw)
-			if err != nil {
-				return nil, fmt.Errorf("item %d: %w", i+1, err)
-			}
-			all = append(all, found...)
-		}
-		return all, nil
-	case *v1alpha1.StreamApp, *v1alpha1.PodInjection, *appsv1.StatefulSet, *appsv1.Deployment,
+		return parseItems(o)
+	case *v1alpha1.StreamApp:
+		return whatif.Objects{o}, validateStreamApp(asJSON)
+	case *v1alpha1.PodInjection, *appsv1.StatefulSet, *appsv1.Deployment,
 		*corev1.Pod, *corev1.Node, *corev1.ConfigMap, *corev1.LimitRange, *corev1.ResourceQuota:
 		return whatif.Objects{o.(whatif.Object)}, nil
-	}
-	if kind.Kind == "StatefulSet" || kind.Kind == "Deployment" {
-		return nil, fmt.Errorf("%s of %s: Kubernetes serves it as apps/v1 only (since 1.16), so `apiVersion` must be apps/v1", kind.Kind, kind.GroupVersion())
 	}
 	return nil, nil
 }
 
-// pick finds the StreamApp that is meant: of the name, or the only one, or one made for the workload of the name, or for the only one.
+func parseItems(list *corev1.List) (whatif.Objects, error) {
+	var all whatif.Objects
+	for i := range list.Items {
+		found, err := parseDocument(list.Items[i].Raw)
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// validateStreamApp validates the manifest as written: in the Go type, a zero value is the same as a missing field.
+func validateStreamApp(asJSON []byte) error {
+	var manifest map[string]any
+	if err := json.Unmarshal(asJSON, &manifest); err != nil {
+		return err
+	}
+	return whatif.ValidateManifest(manifest)
+}
+
+// checkSkipped returns an error for a workload of an API group version that Kubernetes no longer serves. Other kinds are skipped.
+func checkSkipped(asJSON []byte) error {
+	var object metav1.TypeMeta
+	if err := json.Unmarshal(asJSON, &object); err != nil {
+		return err
+	}
+	kind := object.GroupVersionKind()
+	workload := kind.Kind == string(v1alpha1.KindStatefulSet) || kind.Kind == string(v1alpha1.KindDeployment)
+	if workload && (kind.Group == appsv1.GroupName || kind.Group == "extensions") {
+		return fmt.Errorf("%s of %s: Kubernetes serves it as apps/v1 only (since 1.16), so `apiVersion` must be apps/v1", kind.Kind, object.APIVersion)
+	}
+	return nil
+}
+
+// pick returns the application with this name, or the only one. A StreamApp takes precedence over a workload without one.
 func (s *source) pick(objects whatif.Objects, name string) (*v1alpha1.StreamApp, error) {
 	var apps, workloads []*v1alpha1.StreamApp
 	for _, object := range objects {
-		if app, is := object.(*v1alpha1.StreamApp); is {
-			apps = append(apps, app)
+		target := decision.Target{Name: object.GetName()}
+		switch typed := object.(type) {
+		case *v1alpha1.StreamApp:
+			apps = append(apps, typed)
+			continue
+		case *appsv1.StatefulSet:
+			target.Kind = v1alpha1.KindStatefulSet
+		case *appsv1.Deployment:
+			target.Kind = v1alpha1.KindDeployment
+		default:
+			continue
 		}
-		for _, kind := range []string{"StatefulSet", "Deployment"} {
-			if strings.HasSuffix(fmt.Sprintf("%T", object), "."+kind) {
-				app, err := appFor(kind, object.GetName(), object.GetNamespace())
-				if err != nil {
-					return nil, fmt.Errorf("a %s without a name: set `metadata.name`", kind)
-				}
-				workloads = append(workloads, app)
-			}
+		if target.Name == "" {
+			return nil, fmt.Errorf("a %s has no name: set `metadata.name`", target.Kind)
 		}
+		workloads = append(workloads, appFor(target, object.GetNamespace()))
 	}
-	if kind, workload, ok := strings.Cut(name, "/"); ok {
-		wanted, err := appFor(kind, workload, "")
+	if strings.Contains(name, "/") {
+		target, err := parseTarget(name)
 		if err != nil {
 			return nil, err
 		}
-		workloads = slices.DeleteFunc(workloads, func(a *v1alpha1.StreamApp) bool { return a.Spec.TargetRef != wanted.Spec.TargetRef })
+		workloads = slices.DeleteFunc(workloads, func(a *v1alpha1.StreamApp) bool { return decision.TargetOf(a) != target })
 		return only(workloads, name)
 	}
 	for _, list := range [][]*v1alpha1.StreamApp{apps, workloads} {
@@ -159,7 +192,7 @@ func (s *source) pick(objects whatif.Objects, name string) (*v1alpha1.StreamApp,
 	return only(nil, name)
 }
 
-// only is the one that there is.
+// only returns the single element, or an error for none and several.
 func only(apps []*v1alpha1.StreamApp, name string) (*v1alpha1.StreamApp, error) {
 	switch len(apps) {
 	case 1:
@@ -174,6 +207,6 @@ func only(apps []*v1alpha1.StreamApp, name string) (*v1alpha1.StreamApp, error) 
 	for _, app := range apps {
 		names = append(names, app.Namespace+"/"+app.Name)
 	}
-	return nil, fmt.Errorf("the files have several applications: name one of %s (with -n, or as statefulset/NAME, where names are the same)",
+	return nil, fmt.Errorf("the files have several applications; name one of %s (with -n, or as statefulset/NAME, if names are equal)",
 		strings.Join(names, ", "))
 }

@@ -35,20 +35,26 @@ metadata: {name: pay}
 spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: payments}}
 `
 
-func TestManifestsAreReadAndOthersSkipped(t *testing.T) {
-	unknown := "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: x}\n"
+// appWith returns the manifest of a StreamApp with another field in its spec.
+func appWith(field string) string {
+	return strings.Replace(appManifest, "spec: {", "spec: {"+field+", ", 1)
+}
+
+func TestParseManifests(t *testing.T) {
+	scaled := "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: x}\n"
+	kruise := "apiVersion: apps.kruise.io/v1beta1\nkind: StatefulSet\nmetadata: {name: x}\n"
 	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(appManifest), "\n", "\n  ")
 	for name, tc := range map[string]struct {
 		text string
 		want []string
 	}{
-		"several documents":      {deploymentManifest + "---" + appManifest, []string{"*v1.Deployment payments", "*v1alpha1.StreamApp pay"}},
-		"kinds of no interest":   {serviceManifest + "---\n" + unknown + "---" + appManifest, []string{"*v1alpha1.StreamApp pay"}},
-		"empty documents":        {"---\n# nothing\n---" + appManifest + "---\n", []string{"*v1alpha1.StreamApp pay"}},
-		"a list":                 {list, []string{"*v1alpha1.StreamApp pay"}},
-		"JSON":                   {`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}`, []string{"*v1.Node n"}},
-		"nothing":                {"", nil},
-		"what helm writes ahead": {"---\n# Source: chart/templates/x.yaml" + deploymentManifest, []string{"*v1.Deployment payments"}},
+		"several documents": {deploymentManifest + "---" + appManifest, []string{"*v1.Deployment payments", "*v1alpha1.StreamApp pay"}},
+		"other kinds":       {serviceManifest + "---\n" + scaled + "---\n" + kruise + "---" + appManifest, []string{"*v1alpha1.StreamApp pay"}},
+		"empty documents":   {"---\n# nothing\n---" + appManifest + "---\n", []string{"*v1alpha1.StreamApp pay"}},
+		"a list":            {list, []string{"*v1alpha1.StreamApp pay"}},
+		"JSON":              {`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}`, []string{"*v1.Node n"}},
+		"nothing":           {"", nil},
+		"a comment of helm": {"---\n# Source: chart/templates/x.yaml" + deploymentManifest, []string{"*v1.Deployment payments"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := parseManifests([]byte(tc.text))
@@ -66,15 +72,32 @@ func TestManifestsAreReadAndOthersSkipped(t *testing.T) {
 	}
 }
 
-func TestBadManifestsSayWhere(t *testing.T) {
+func TestInvalidManifests(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"a template":          {appManifest + "---\nmetadata:\n  {{- with .Values }}\n", "document 2: this is no YAML: render templates first"},
-		"a mistyped field":    {strings.Replace(appManifest, "targetRef", "targetref", 1), `unknown field "spec.targetref"`},
-		"an old version":      {strings.Replace(deploymentManifest, "apps/v1", "apps/v1beta2", 1), "`apiVersion` must be apps/v1"},
-		"no kind":             {"metadata: {name: x}", "document 1"},
-		"an absurd number":    {strings.Replace(deploymentManifest, "selector:", "replicas: 1e99, selector:", 1), "replicas"},
-		"an absurd unit":      {strings.Replace(deploymentManifest, "{name: app}", "{name: app, resources: {limits: {memory: 2GB}}}", 1), "quantities must match"},
-		"an item that is bad": {"apiVersion: v1\nkind: List\nitems: [{apiVersion: apps/v1, kind: Deployment, spec: 7}]", "item 1"},
+		"a template":         {appManifest + "---\nmetadata:\n  {{- with .Values }}\n", "document 2: not valid YAML; render templates first"},
+		"a mistyped field":   {strings.Replace(appManifest, "targetRef", "targetref", 1), `unknown field "spec.targetref"`},
+		"apps/v1beta2":       {strings.Replace(deploymentManifest, "apps/v1", "apps/v1beta2", 1), "Deployment of apps/v1beta2: Kubernetes serves it as apps/v1 only"},
+		"apps/v1beta1":       {strings.NewReplacer("apps/v1", "apps/v1beta1", "Deployment", "StatefulSet").Replace(deploymentManifest), "StatefulSet of apps/v1beta1: "},
+		"extensions/v1beta1": {strings.Replace(deploymentManifest, "apps/v1", "extensions/v1beta1", 1), "`apiVersion` must be apps/v1"},
+		"an invalid mode":    {appWith("mode: Force"), `StreamApp pay is invalid: spec.mode: Unsupported value: "Force": supported values: "Observe", "Enforce"`},
+		"an empty object":    {appWith("streams: {}"), "spec.streams: Invalid value: "},
+		"a zero":             {appWith("streams: {threads: 0}"), "spec.streams.threads: Invalid value: 0: should be greater than or equal to 1"},
+		"a rule of fields": {
+			appWith("memory: {minLimit: 2Gi, maxLimit: 1Gi}"),
+			`spec.memory: Invalid value: {"maxLimit":"1Gi","minLimit":"2Gi"}: minLimit must not be larger than maxLimit`,
+		},
+		"a credential": {
+			appWith("streams: {configs: [{name: a, value: b}, {name: sasl.jaas.config, value: secret}]}"),
+			"document 1: StreamApp pay is invalid: spec.streams.configs[1]: Invalid value: configs must not contain credentials",
+		},
+		"a StreamApp without a name": {strings.Replace(appManifest, "name: pay", "generateName: pay", 1), "set `metadata.name`"},
+		"a StreamApp with a long name": {
+			strings.Replace(appManifest, "name: pay", "name: "+strings.Repeat("a", 64), 1), "must have at most 63 characters",
+		},
+		"no kind":         {"metadata: {name: x}", "document 1"},
+		"a huge number":   {strings.Replace(deploymentManifest, "selector:", "replicas: 1e99, selector:", 1), "replicas"},
+		"an unknown unit": {strings.Replace(deploymentManifest, "{name: app}", "{name: app, resources: {limits: {memory: 2GB}}}", 1), "quantities must match"},
+		"an invalid item": {"apiVersion: v1\nkind: List\nitems: [{apiVersion: apps/v1, kind: Deployment, spec: 7}]", "item 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parseManifests([]byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -84,7 +107,7 @@ func TestBadManifestsSayWhere(t *testing.T) {
 	}
 }
 
-func TestTheApplicationIsPicked(t *testing.T) {
+func TestPick(t *testing.T) {
 	other := strings.ReplaceAll(deploymentManifest, "payments", "orders")
 	for name, tc := range map[string]struct{ text, name, want string }{
 		"the only StreamApp":              {appManifest + "---" + deploymentManifest, "", "pay of payments"},
@@ -96,7 +119,7 @@ func TestTheApplicationIsPicked(t *testing.T) {
 		"none":                            {serviceManifest, "", "the files have no StreamApp"},
 		"none of the name":                {appManifest, "x", "no StreamApp, StatefulSet or Deployment x"},
 		"several":                         {deploymentManifest + "---" + other, "", "name one of shop/payments, shop/orders"},
-		"a kind that runs no application": {deploymentManifest, "job/payments", "statefulset/NAME or deployment/NAME"},
+		"another kind":                    {deploymentManifest, "job/payments", "statefulset/NAME or deployment/NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "m.yaml")
@@ -118,7 +141,7 @@ func TestTheApplicationIsPicked(t *testing.T) {
 	}
 }
 
-// FuzzManifests asks about whatever can be read: there must be an answer or an error, and no panic.
+// FuzzManifests: for every input there must be an answer or an error, and no panic.
 func FuzzManifests(f *testing.F) {
 	for _, file := range []string{"orders.yaml", "raw-spans-grouper.yaml", "streams-app.yaml", "timeseries-aggregator.yaml"} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -134,12 +157,12 @@ func FuzzManifests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := &source{files: []string{"-"}}
-		app, reader, err := s.offline(strings.NewReader(text), "")
+		app, objects, err := s.offline(strings.NewReader(text), "")
 		if err != nil {
 			return
 		}
 		answer, err := whatif.Explain(whatif.Question{
-			App: app, Reader: reader, Topology: string(topology), Partitions: map[string]int32{"orders": 3},
+			App: app, Objects: objects, Topology: string(topology), Partitions: map[string]int32{"orders": 3},
 		})
 		if err == nil && (answer.Limit == nil || answer.Verdict == "") {
 			t.Errorf("neither an answer nor an error for %q: %+v", text, answer)

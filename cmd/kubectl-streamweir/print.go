@@ -16,7 +16,7 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-// print writes a value for programs, or a page for people.
+// print writes the value for programs, or the page for people.
 func (s *source) print(out io.Writer, value any, people func(*page)) error {
 	var data []byte
 	var err error
@@ -38,7 +38,7 @@ func (s *source) print(out io.Writer, value any, people func(*page)) error {
 	return err
 }
 
-// page is a text for people.
+// page is the output for people.
 type page struct{ strings.Builder }
 
 func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
@@ -48,7 +48,7 @@ func (p *page) table(rows [][]string) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		_, _ = io.WriteString(w, strings.Join(row, "\t")+"\n") // a Builder takes everything
+		_, _ = io.WriteString(w, strings.Join(row, "\t")+"\n") // writing to a Builder does not fail
 	}
 	_ = w.Flush()
 	for line := range strings.Lines(b.String()) {
@@ -56,7 +56,7 @@ func (p *page) table(rows [][]string) {
 	}
 }
 
-// list writes texts under a title, if there are any.
+// list writes a titled list, unless it is empty.
 func (p *page) list(title string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -67,19 +67,19 @@ func (p *page) list(title string, texts []string) {
 	}
 }
 
-// answer writes all of an answer.
+// answer writes an answer.
 func (p *page) answer(a *whatif.Answer) {
 	p.headline(a)
 	if a.Text != "" {
-		p.printf("\nThe heaviest pod after the losses:\n%s", a.Text)
+		p.printf("\nThe heaviest pod after the pod failures:\n%s", a.Text)
 	} else {
 		p.lines(a)
 	}
 	p.pods(a)
 	p.facts(a)
-	p.list("assumed", a.Assumptions)
-	if a.Text == "" { // otherwise they are in it
-		p.list("to be seen to", a.Missing)
+	p.list("assumptions", a.Assumptions)
+	if a.Text == "" { // the text contains them
+		p.list("problems", a.Missing)
 		p.list("warnings", a.Warnings)
 	}
 	p.list("to make it fit", a.Remedies)
@@ -88,60 +88,62 @@ func (p *page) answer(a *whatif.Answer) {
 // headline writes the verdict.
 func (p *page) headline(a *whatif.Answer) {
 	p.printf("%s %s/%s: %s, %s\n", a.WorkloadKind, a.Namespace, a.Workload, count(a.Instances, "pod"), count(a.Tasks, "task"))
-	p.printf("%s. A new pod gets %s and needs %s", verdictText(a), a.Limit.String(), needText(a.RequiredLimit))
+	p.printf("%s. A new pod gets %s and requires %s", verdictText(a), a.Limit.String(), requiredText(a.RequiredLimit))
 	if a.ColdStart != nil {
-		p.printf("; the first of a cold start needs %s", a.ColdStart)
+		p.printf("; the first pod of a cold start requires %s", a.ColdStart)
 	}
 	p.printf(".\n")
 }
 
-// verdictText is the verdict in words.
+// verdictText describes the verdict.
 func verdictText(a *whatif.Answer) string {
 	text := "It does not fit"
 	switch {
 	case a.Verdict == whatif.VerdictUnknown:
-		return "It is not known yet whether it fits"
+		return "It is not yet known whether it fits"
 	case a.Verdict == whatif.VerdictFits:
 		text = "It fits"
 	case a.PodFailuresTolerated < 0:
-		return "It does not fit, not even before a loss"
+		return "It does not fit, even without a pod failure"
 	}
-	switch {
-	case a.PodFailuresToTolerate == nil && a.Text == "": // the operator's own number
-		return fmt.Sprintf("%s: it survives the loss of %s", text, count(a.PodFailuresTolerated, "pod"))
-	case a.PodFailuresToTolerate == nil:
+	fromStatus := a.Text == ""
+	if a.PodFailuresToTolerate == nil && !fromStatus { // a cold start
 		return text
 	}
-	return fmt.Sprintf("%s: it survives the loss of %s, and has to survive %d", text, count(a.PodFailuresTolerated, "pod"), *a.PodFailuresToTolerate)
+	text += ": it tolerates " + count(a.PodFailuresTolerated, "pod failure")
+	if a.PodFailuresToTolerate == nil {
+		return text
+	}
+	return fmt.Sprintf("%s (required: %d)", text, *a.PodFailuresToTolerate)
 }
 
-func lossesText(a *whatif.Answer) string {
+func toTolerateText(a *whatif.Answer) string {
 	if a.PodFailuresToTolerate == nil {
 		return "-"
 	}
 	return fmt.Sprint(*a.PodFailuresToTolerate)
 }
 
-func needText(need *resource.Quantity) string {
-	if need == nil {
-		return "more than any limit gives"
+func requiredText(limit *resource.Quantity) string {
+	if limit == nil {
+		return "more than any limit provides"
 	}
-	return need.String()
+	return limit.String()
 }
 
-func count(n int, what string) string {
+func count(n int, noun string) string {
 	switch n {
 	case 0:
-		return "no " + what
+		return "no " + noun + "s"
 	case 1:
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // lines writes the lines of a status.
 func (p *page) lines(a *whatif.Answer) {
-	rows := [][]string{{"POOL", "LINE", "BOUND", "EXPECTED", "COUNT", "FROM"}}
+	rows := [][]string{{"POOL", "LINE", "BOUND", "EXPECTED", "COUNT", "SOURCE"}}
 	for _, line := range a.Lines {
 		number := ""
 		if line.Count != nil {
@@ -158,7 +160,7 @@ func (p *page) pods(a *whatif.Answer) {
 	if len(a.Pods) == 0 {
 		return
 	}
-	rows := [][]string{{"POD", "TASKS", "LIMIT", "NEED"}}
+	rows := [][]string{{"POD", "TASKS", "LIMIT", "REQUIRED"}}
 	for _, pod := range a.Pods {
 		tasks := "-"
 		if pod.Tasks != nil {
@@ -170,7 +172,7 @@ func (p *page) pods(a *whatif.Answer) {
 	p.table(rows)
 }
 
-// amount is a quantity for people: one that is no whole number of a unit is rounded to a tenth of a MiB.
+// amount formats a quantity for people. One that is not a multiple of a unit is rounded to a tenth of a MiB.
 func amount(q *resource.Quantity) string {
 	if q == nil {
 		return "-"
@@ -182,12 +184,12 @@ func amount(q *resource.Quantity) string {
 	return text
 }
 
-// facts writes what the plan is made of.
+// facts writes the facts of the plan.
 func (p *page) facts(a *whatif.Answer) {
 	if len(a.Facts) == 0 {
 		return
 	}
-	rows := [][]string{{"FACT", "VALUE", "FROM", "SAY IT WITH"}}
+	rows := [][]string{{"FACT", "VALUE", "SOURCE", "OVERRIDE WITH"}}
 	for _, fact := range a.Facts {
 		rows = append(rows, []string{fact.Name, fact.Value, strings.ToLower(string(fact.Source)), fact.OverrideWith})
 	}
@@ -195,7 +197,7 @@ func (p *page) facts(a *whatif.Answer) {
 	p.table(rows)
 }
 
-// simulation compares two answers, and explains the second.
+// simulation compares two answers and writes the second.
 func (p *page) simulation(now, then *whatif.Answer) {
 	row := func(name string, value func(*whatif.Answer) string) []string {
 		return []string{name, value(now), value(then)}
@@ -205,11 +207,11 @@ func (p *page) simulation(now, then *whatif.Answer) {
 		row("verdict", func(a *whatif.Answer) string { return string(a.Verdict) }),
 		row("pods", func(a *whatif.Answer) string { return fmt.Sprint(a.Instances) }),
 		row("tasks", func(a *whatif.Answer) string { return fmt.Sprint(a.Tasks) }),
-		row("losses to survive", lossesText),
-		row("losses survived", survivedText),
+		row("pod failures to tolerate", toTolerateText),
+		row("pod failures tolerated", toleratedText),
 		row("tasks of the heaviest pod", func(a *whatif.Answer) string { return fmt.Sprintf("%d (%d active)", a.Load.Total, a.Load.Active) }),
 		row("limit", func(a *whatif.Answer) string { return amount(a.Limit) }),
-		row("need", func(a *whatif.Answer) string { return needText(a.RequiredLimit) }),
+		row("required limit", func(a *whatif.Answer) string { return requiredText(a.RequiredLimit) }),
 		row("expected peak", func(a *whatif.Answer) string { return amount(a.Expected) }),
 		row("heap", func(a *whatif.Answer) string { return amount(a.Heap) }),
 	})
@@ -217,8 +219,8 @@ func (p *page) simulation(now, then *whatif.Answer) {
 	p.answer(then)
 }
 
-// survivedText says how many losses the pods survive; fewer than none means that they do not fit even now.
-func survivedText(a *whatif.Answer) string {
+// toleratedText returns the pod failures tolerated; -1 if the pods do not fit now.
+func toleratedText(a *whatif.Answer) string {
 	if a.PodFailuresTolerated < 0 {
 		return "does not fit now"
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// parseProperties reads the format of java.util.Properties#load: name=value, name:value or name value; # and ! begin comments; a \ at
-// the end of a line continues it, and before a character escapes it. The last of several values of a name counts.
+// parseProperties parses the format of java.util.Properties#load: name=value, name:value or name value. # and ! begin comments. A \ at the
+// end of a line continues it; before a character it escapes the character. The last value of a name counts.
 func parseProperties(text string) (map[string]string, error) {
 	properties := map[string]string{}
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
@@ -35,12 +35,12 @@ func parseProperties(text string) (map[string]string, error) {
 	return properties, nil
 }
 
-// continues says whether the next line belongs to this one: an odd number of backslashes ends it.
+// continues returns whether the line ends with an odd number of backslashes, so that the next one belongs to it.
 func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
 
-// splitProperty splits at the first =, : or white space that is not escaped.
+// splitProperty splits a line at the first unescaped =, : or white space.
 func splitProperty(line string) (name, value string, err error) {
 	end := len(line)
 	for i := 0; i < len(line); i++ {
@@ -61,16 +61,16 @@ func splitProperty(line string) (name, value string, err error) {
 		return "", "", err
 	}
 	if name == "" {
-		return "", "", fmt.Errorf("%q has no name before its value", line)
+		return "", "", fmt.Errorf("%q has no name", line)
 	}
 	value, err = unescape(rest)
 	return name, value, err
 }
 
-// escapes are the letters with a meaning of their own after a backslash, besides u.
+// escapes are the special letters after a backslash, except u.
 var escapes = map[byte]byte{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f'}
 
-// unescape takes the backslashes out.
+// unescape resolves the escapes.
 func unescape(text string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -81,11 +81,11 @@ func unescape(text string) (string, error) {
 		i++
 		if text[i] == 'u' {
 			if i+4 >= len(text) {
-				return "", fmt.Errorf(`%q: \u must have four hexadecimal digits after it`, text)
+				return "", fmt.Errorf(`%q: \u requires four hexadecimal digits`, text)
 			}
 			code, err := strconv.ParseUint(text[i+1:i+5], 16, 16)
 			if err != nil {
-				return "", fmt.Errorf(`%q: \u must have four hexadecimal digits after it`, text)
+				return "", fmt.Errorf(`%q: \u requires four hexadecimal digits`, text)
 			}
 			b.WriteRune(rune(code))
 			i += 4

@@ -18,7 +18,7 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-const renderExample = `  # All parts of the plan, with comments that say where each goes
+const renderExample = `  # All parts of the plan, with a comment before each
   kubectl streamweir render -f orders.yaml --topology describe.txt --partitions orders=12
 
   # Only the source of the config setter, in a package of the application
@@ -30,19 +30,20 @@ const renderExample = `  # All parts of the plan, with comments that say where e
 //go:embed templates
 var templates embed.FS
 
-// parts of a rendered plan, in their order.
+// parts are the parts of a rendered plan, in order.
 var parts = []string{"patch", "jvm", "properties", "setter"}
 
 func renderCommand() *cobra.Command {
-	s, part, class := &source{}, "", ""
+	s := &source{}
+	var part, class string
 	command := &cobra.Command{
 		Use:   "render [NAME | KIND/NAME]",
-		Short: "Print the plan as files for those who put it in force by hand",
-		Long: `Print the plan as files, for those who do not let the operator inject it: GitOps, native images.
+		Short: "Print the plan as files to apply by hand",
+		Long: `Print the plan as files, for applications into which the operator does not inject it: GitOps, native images.
 
-The parts are: patch, for the workload (limit, options of the JVM); jvm, the options one a line; properties, for Kafka Streams; setter, the
-source of a RocksDBConfigSetter that makes all stores share one cache. The plan counts on all of them being in force. A native image takes
-no options of a JVM: give it its heap with -R:MaxHeapSize, or at its start with -Xmx.`,
+The parts are: patch, for the workload (limit, JVM options); jvm, the options one per line; properties, for Kafka Streams; setter, the source
+of a RocksDBConfigSetter with one shared cache for all stores. The plan is only safe with all of its parts. A native image does not read JVM
+options: set its heap with -R:MaxHeapSize when it is built, or with -Xmx when it starts.`,
 		Example: renderExample,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -73,12 +74,12 @@ no options of a JVM: give it its heap with -R:MaxHeapSize, or at its start with 
 	}
 	s.addFlags(command)
 	command.Flags().StringVar(&part, "part", "", "Only this part: "+strings.Join(parts, ", ")+".")
-	command.Flags().StringVar(&class, "class", "BoundedRocksDB", "Name of the config setter's class, with its package.")
+	command.Flags().StringVar(&class, "class", "BoundedRocksDB", "Class of the config setter, with its package.")
 	_ = command.RegisterFlagCompletionFunc("part", cobra.FixedCompletions(parts, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
-// checkRender refuses flags before any work is done.
+// checkRender validates the flags before any work.
 func checkRender(part, class string) error {
 	if part != "" && !slices.Contains(parts, part) {
 		return fmt.Errorf("--part=%s: it must be one of %s", part, strings.Join(parts, ", "))
@@ -89,7 +90,7 @@ func checkRender(part, class string) error {
 	return nil
 }
 
-// javaName says whether a name is that of a class, as far as ASCII goes.
+// javaName returns whether a name is that of a Java class. Only ASCII is accepted.
 func javaName(class string) bool {
 	for piece := range strings.SplitSeq(class, ".") {
 		for i, r := range piece {
@@ -105,7 +106,7 @@ func javaName(class string) bool {
 	return true
 }
 
-// rendered is what the templates print.
+// rendered is the input of the templates.
 type rendered struct {
 	Answer               *whatif.Answer
 	Plan                 planfile.Plan
@@ -113,7 +114,7 @@ type rendered struct {
 	Patch                string
 }
 
-// render prints one part, or all with comments between them.
+// render returns one part, or all parts with comments.
 func render(answer *whatif.Answer, class, part string) (string, error) {
 	r := rendered{Answer: answer, Plan: answer.Start.Plan, Class: class, Full: class}
 	if i := strings.LastIndex(class, "."); i >= 0 {
@@ -136,10 +137,10 @@ func render(answer *whatif.Answer, class, part string) (string, error) {
 	return b.String(), err
 }
 
-// object is a piece of a patch.
+// object is a JSON object of a patch.
 type object = map[string]any
 
-// patch is a strategic merge patch for the workload.
+// patch returns a strategic merge patch for the workload.
 func patch(a *whatif.Answer) (string, error) {
 	resources := object{"limits": object{"memory": a.Limit.String()}}
 	if a.Start.Request != nil {

@@ -13,32 +13,33 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-const simulateExample = `  # What if two pods were lost at once?
-  kubectl streamweir simulate -f orders.yaml --lost 2
+const simulateExample = `  # Two pods fail at once
+  kubectl streamweir simulate -f orders.yaml --pod-failures 2
 
-  # What if the topics had twice the partitions, on five pods of 2Gi?
+  # Twice the partitions, on five pods of 2Gi
   kubectl streamweir simulate -f orders.yaml --partitions-times 2 --replicas 5 --limit 2Gi
 
-  # What if the application went to two stream threads, a standby and another version? It is asked of a running one
+  # Two stream threads, one standby and another version, for a running application
   kubectl streamweir simulate orders --threads 2 --standbys 1 --version 4.4.0 --bootstrap-servers kafka:9092
 
-  # What does the first pod of a cold start need, while it runs everything?
+  # The first pod of a cold start, which runs every task for a while
   kubectl streamweir simulate -f orders.yaml --cold-start`
 
-// whatIf is what the flags of simulate say.
-type whatIf struct {
-	lost, replicas, threads, standbys int32
-	partitions                        float64
-	limit, version                    string
-	coldStart                         bool
+// changeFlags are the flags for the change to simulate.
+type changeFlags struct {
+	podFailures, replicas, threads, standbys int32
+	partitions                               float64
+	limit, version                           string
+	coldStart                                bool
 }
 
 func simulateCommand() *cobra.Command {
-	s, w := &source{}, &whatIf{}
+	s := &source{}
+	w := &changeFlags{}
 	command := &cobra.Command{
 		Use:     "simulate [NAME | KIND/NAME]",
-		Short:   "Say what would be needed if something were different",
-		Long:    "Say what the pods would need, and whether it would fit, if pods were lost or numbers were different. The exit code is that of the new state.",
+		Short:   "Compare the required memory before and after a change",
+		Long:    "Show the memory that the pods require, and whether it fits, before and after pod failures or a change. The exit code is for the state after it.",
 		Example: simulateExample,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -48,25 +49,25 @@ func simulateCommand() *cobra.Command {
 	s.addFlags(command)
 	s.addOutput(command)
 	flags := command.Flags()
-	flags.Int32Var(&w.lost, "lost", 0, "Pods that are lost.")
-	flags.Int32Var(&w.replicas, "replicas", 0, "Replicas of the workload, all started anew.")
-	flags.Float64Var(&w.partitions, "partitions-times", 0, "Factor for the partitions of all topics, and so for the tasks.")
+	flags.Int32Var(&w.podFailures, "pod-failures", 0, "Pods that fail.")
+	flags.Int32Var(&w.replicas, "replicas", 0, "Replicas of the workload, all newly started.")
+	flags.Float64Var(&w.partitions, "partitions-times", 0, "Factor for the partitions of all topics, and thereby for the tasks.")
 	flags.StringVar(&w.limit, "limit", "", "Memory limit of the container, such as 2Gi.")
 	flags.Int32Var(&w.threads, "threads", 0, "Stream threads of each pod (num.stream.threads).")
 	flags.Int32Var(&w.standbys, "standbys", 0, "Standbys of each task (num.standby.replicas).")
 	flags.StringVar(&w.version, "version", "", "Version of kafka-streams, such as 4.4.0.")
-	flags.BoolVar(&w.coldStart, "cold-start", false, "The first pod of a group that starts from nothing: it runs every task for a while.")
+	flags.BoolVar(&w.coldStart, "cold-start", false, "Plan the first pod of a cold start, which runs every task for a while.")
 	return command
 }
 
-// simulation is what simulate prints for programs.
+// simulation is the output of simulate for programs.
 type simulation struct {
 	Now  *whatif.Answer `json:"now"`
 	Then *whatif.Answer `json:"then"`
 }
 
-// simulate asks twice.
-func (s *source) simulate(command *cobra.Command, args []string, w *whatIf) error {
+// simulate answers for the state before and after the change.
+func (s *source) simulate(command *cobra.Command, args []string, w *changeFlags) error {
 	if err := s.checkOutput(); err != nil {
 		return err
 	}
@@ -93,8 +94,8 @@ func (s *source) simulate(command *cobra.Command, args []string, w *whatIf) erro
 	return verdict(then)
 }
 
-// change checks the flags that were set.
-func (w *whatIf) change(command *cobra.Command) (whatif.Change, error) {
+// change validates and converts the flags.
+func (w *changeFlags) change(command *cobra.Command) (whatif.Change, error) {
 	change := whatif.Change{Partitions: w.partitions, Version: w.version, ColdStart: w.coldStart}
 	set := w.partitions != 0 || w.version != "" || w.coldStart
 	for _, n := range []struct {
@@ -103,7 +104,7 @@ func (w *whatIf) change(command *cobra.Command) (whatif.Change, error) {
 		least int32
 		to    **int32
 	}{
-		{"lost", w.lost, 0, &change.PodFailures}, {"replicas", w.replicas, 1, &change.Replicas},
+		{"pod-failures", w.podFailures, 0, &change.PodFailures}, {"replicas", w.replicas, 1, &change.Replicas},
 		{"threads", w.threads, 1, &change.Threads}, {"standbys", w.standbys, 0, &change.Standbys},
 	} {
 		if !command.Flags().Changed(n.flag) {
@@ -112,7 +113,8 @@ func (w *whatIf) change(command *cobra.Command) (whatif.Change, error) {
 		if n.value < n.least {
 			return change, fmt.Errorf("--%s=%d: it must be at least %d", n.flag, n.value, n.least)
 		}
-		set, *n.to = true, new(n.value)
+		set = true
+		*n.to = new(n.value)
 	}
 	if w.partitions < 0 || w.partitions > maxPartitions {
 		return change, fmt.Errorf("--partitions-times=%g: it must be larger than 0, such as 2", w.partitions)
@@ -122,10 +124,11 @@ func (w *whatIf) change(command *cobra.Command) (whatif.Change, error) {
 		if err != nil {
 			return change, fmt.Errorf("--limit=%s: it must be an amount of memory such as 2Gi or 1536Mi", w.limit)
 		}
-		set, change.Limit = true, &limit
+		set = true
+		change.Limit = &limit
 	}
 	if !set {
-		return change, errors.New("say what is to be different, for instance --lost 2: see --help")
+		return change, errors.New("no change is given; set at least one flag, for instance --pod-failures 2 (see --help)")
 	}
 	return change, nil
 }

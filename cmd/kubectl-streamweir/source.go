@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/controllers/whatif"
 )
 
-// source is where a question's facts come from: what the flags say that all commands have.
+// source names the sources of facts. Its flags are common to all commands.
 type source struct {
 	files                 []string
 	namespace, container  string
@@ -31,32 +31,32 @@ type source struct {
 	bootstrapServers      []string
 }
 
-// addFlags defines the flags.
+// addFlags defines the flags of the sources.
 func (s *source) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringSliceVarP(&s.files, "filename", "f", nil,
-		"Files with manifests, - for standard input: no cluster is asked. Kinds other than StreamApp, workloads and what concerns them are skipped.")
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "Namespace; in files, that of objects that name none.")
+		"Files with manifests, or - for standard input; no cluster is read. Kinds that do not affect the answer are skipped.")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "Namespace. For files, the namespace of objects without one.")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "Path of the kubeconfig file.")
 	flags.StringVar(&s.context, "context", "", "Context of the kubeconfig file.")
-	flags.StringVar(&s.container, "container", "", "Container that runs the application, where there is no StreamApp that names it.")
-	flags.StringVar(&s.topology, "topology", "", "File with the text of Topology#describe().")
-	flags.StringToIntVar(&s.partitions, "partitions", nil, "Partitions of topics, for --topology: orders=12,customers=6.")
-	flags.StringVar(&s.properties, "properties", "", "File with the application's own properties. What the StreamApp says counts before it.")
-	flags.StringSliceVar(&s.bootstrapServers, "bootstrap-servers", nil, "Brokers (host:port) that show the group, in plain text.")
-	flags.StringVar(&s.kafkaClusters, "kafka-clusters", "", "The operator's file of Kafka clusters: the one that the StreamApp names is asked.")
+	flags.StringVar(&s.container, "container", "", "Container of the application, if no StreamApp names it.")
+	flags.StringVar(&s.topology, "topology", "", "File with the output of Topology#describe().")
+	flags.StringToIntVar(&s.partitions, "partitions", nil, "Partitions of the topics of --topology: orders=12,customers=6.")
+	flags.StringVar(&s.properties, "properties", "", "File with the application's own properties. The StreamApp takes precedence.")
+	flags.StringSliceVar(&s.bootstrapServers, "bootstrap-servers", nil, "Brokers (host:port) of the Kafka group, without TLS and authentication.")
+	flags.StringVar(&s.kafkaClusters, "kafka-clusters", "", "File with the operator's Kafka clusters. The StreamApp names the cluster to read.")
 	command.MarkFlagsMutuallyExclusive("topology", "bootstrap-servers", "kafka-clusters")
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 	command.ValidArgsFunction = s.complete
 }
 
-// addOutput defines the flag of the format.
+// addOutput defines the flag for the output format.
 func (s *source) addOutput(command *cobra.Command) {
-	command.Flags().StringVarP(&s.output, "output", "o", "table", "table for people, json or yaml for programs.")
+	command.Flags().StringVarP(&s.output, "output", "o", "table", "Output format: table, json or yaml.")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkOutput refuses a format before any work is done.
+// checkOutput validates the output format before any work.
 func (s *source) checkOutput() error {
 	switch s.output {
 	case "table", "json", "yaml":
@@ -65,12 +65,12 @@ func (s *source) checkOutput() error {
 	return fmt.Errorf("--output=%s: it must be table, json or yaml", s.output)
 }
 
-// named says whether any source besides the objects was named.
-func (s *source) named() bool {
+// hasOtherSources returns whether the flags name a source besides the objects.
+func (s *source) hasOtherSources() bool {
 	return s.topology != "" || s.properties != "" || s.kafkaClusters != "" || len(s.bootstrapServers) > 0
 }
 
-// question reads everything that a question is made of.
+// question reads the facts of a question.
 func (s *source) question(ctx context.Context, in io.Reader, args []string) (whatif.Question, error) {
 	question := whatif.Question{Now: time.Now()}
 	name := ""
@@ -90,7 +90,7 @@ func (s *source) question(ctx context.Context, in io.Reader, args []string) (wha
 	return question, s.facts(ctx, &question)
 }
 
-// facts reads the files that the flags name, and asks Kafka.
+// facts reads the files of the flags and the Kafka group.
 func (s *source) facts(ctx context.Context, question *whatif.Question) error {
 	if s.topology != "" {
 		text, err := os.ReadFile(s.topology)
@@ -105,7 +105,7 @@ func (s *source) facts(ctx context.Context, question *whatif.Question) error {
 			question.Partitions[topic] = int32(n)
 		}
 	} else if len(s.partitions) > 0 {
-		return errors.New("--partitions are those of a topology: give --topology as well")
+		return errors.New("--partitions requires --topology")
 	}
 	if s.properties != "" {
 		text, err := os.ReadFile(s.properties)
@@ -121,13 +121,13 @@ func (s *source) facts(ctx context.Context, question *whatif.Question) error {
 	return err
 }
 
-// maxPartitions is what Kafka's protocol has room for (int32).
+// maxPartitions is the largest number in Kafka's protocol (int32).
 const maxPartitions = 1<<31 - 1
 
-// askWithin bounds how long brokers are asked.
-const askWithin = 30 * time.Second
+// describeWithin bounds the time for reading a group.
+const describeWithin = 30 * time.Second
 
-// group asks Kafka for the application's group; nil where no brokers were named.
+// group reads the application's Kafka group; nil without brokers.
 func (s *source) group(ctx context.Context, app *v1alpha1.StreamApp) (*assignment.Group, error) {
 	config := assignment.ClusterConfig{Name: "bootstrap-servers", BootstrapServers: s.bootstrapServers}
 	switch {
@@ -136,7 +136,7 @@ func (s *source) group(ctx context.Context, app *v1alpha1.StreamApp) (*assignmen
 		if err != nil {
 			return nil, fmt.Errorf("--kafka-clusters: %w", err)
 		}
-		if config, err = find(clusters, app.Spec.Kafka.Cluster); err != nil {
+		if config, err = findCluster(clusters, app.Spec.Kafka.Cluster); err != nil {
 			return nil, fmt.Errorf("--kafka-clusters: %w", err)
 		}
 	case len(s.bootstrapServers) == 0:
@@ -147,21 +147,21 @@ func (s *source) group(ctx context.Context, app *v1alpha1.StreamApp) (*assignmen
 		return nil, err
 	}
 	defer cluster.Close()
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
 	id := cmp.Or(app.Spec.Kafka.ApplicationID, app.Name)
 	result := cluster.Describe(ctx, []string{id})[id]
 	if result.Err != nil {
-		return nil, fmt.Errorf("asking Kafka for group %s: %w", id, result.Err)
+		return nil, fmt.Errorf("reading Kafka group %s: %w", id, result.Err)
 	}
 	if !result.Group.Assigned {
-		return nil, fmt.Errorf("group %s is %s, so its assignment is not known: ask again when it is Stable, or give --topology", id, result.Group.State)
+		return nil, fmt.Errorf("group %s is in state %s and has no assignment; retry when it is Stable, or use --topology", id, result.Group.State)
 	}
 	return &result.Group, nil
 }
 
-// find is the cluster of a name.
-func find(clusters []assignment.ClusterConfig, name string) (assignment.ClusterConfig, error) {
+// findCluster returns the cluster with this name.
+func findCluster(clusters []assignment.ClusterConfig, name string) (assignment.ClusterConfig, error) {
 	var names []string
 	for _, c := range clusters {
 		if c.Name == name {
@@ -169,6 +169,6 @@ func find(clusters []assignment.ClusterConfig, name string) (assignment.ClusterC
 		}
 		names = append(names, c.Name)
 	}
-	return assignment.ClusterConfig{}, fmt.Errorf("the file has no cluster %q, which `kafka.cluster` of the StreamApp names: it has %s",
+	return assignment.ClusterConfig{}, fmt.Errorf("the file has no cluster %q; `kafka.cluster` of the StreamApp must be one of %s",
 		name, strings.Join(names, ", "))
 }

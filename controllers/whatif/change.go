@@ -4,6 +4,9 @@
 package whatif
 
 import (
+	"maps"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,7 +45,45 @@ func setLimit(world *decision.World, limit *resource.Quantity) {
 		}
 		pods[i] = *pod
 	}
+	setPods(world, pods)
+}
+
+// setPods replaces the pods and changes the use of the quotas by the difference.
+func setPods(world *decision.World, pods []corev1.Pod) {
+	before := quotaUseOf(world.Pods)
+	after := quotaUseOf(pods)
+	quotas := slices.Clone(world.ResourceQuotas)
+	for i := range quotas {
+		used := maps.Clone(quotas[i].Status.Used)
+		for name, total := range used {
+			if bytes, counted := after[name]; counted {
+				used[name] = *quantity(max(0, total.Value()+bytes-before[name]))
+			}
+		}
+		quotas[i].Status.Used = used
+	}
+	world.ResourceQuotas = quotas
 	world.Pods = pods
+}
+
+// quotaUseOf returns the memory of pods in bytes, by the resources of a quota.
+func quotaUseOf(pods []corev1.Pod) map[corev1.ResourceName]int64 {
+	var limits, requests int64
+	for i := range pods {
+		if phase := pods[i].Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+			continue
+		}
+		for _, c := range pods[i].Spec.Containers {
+			limit := c.Resources.Limits.Memory().Value()
+			limits += limit
+			if request, set := c.Resources.Requests[corev1.ResourceMemory]; set {
+				requests += request.Value()
+			} else {
+				requests += limit // the API server sets it to the limit
+			}
+		}
+	}
+	return map[corev1.ResourceName]int64{corev1.ResourceLimitsMemory: limits, corev1.ResourceRequestsMemory: requests, corev1.ResourceMemory: requests}
 }
 
 func setContainerLimit(containers []corev1.Container, name string, limit *resource.Quantity) {
@@ -77,7 +118,7 @@ func startAnew(world *decision.World, replicas int32) {
 		world.Deployment.Spec.Replicas = &replicas
 		world.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: world.Deployment.Generation}
 	}
-	world.Pods = nil
+	setPods(world, nil)
 	world.PlanConfigMap = nil
 	world.Injection = nil
 }

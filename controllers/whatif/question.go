@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -98,6 +99,9 @@ func Explain(q Question) (*Answer, error) {
 
 // world returns the world with the change applied.
 func (q *Question) world() (decision.World, decision.Memory, error) {
+	if err := validateSpec(q.App); err != nil {
+		return decision.World{}, decision.Memory{}, err
+	}
 	app := q.App.DeepCopy()
 	addProperties(&app.Spec.Streams, q.Properties)
 	q.Change.applyToSpec(&app.Spec)
@@ -119,34 +123,42 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
 	memory := decision.Recall(app, world.Injection, world.Pods, decision.Volatile{})
-	if err := checkTarget(&world); err != nil {
-		return world, memory, err
+	return world, memory, q.changeObjects(&world)
+}
+
+// changeObjects applies the part of the change that concerns the workload and its pods.
+func (q *Question) changeObjects(world *decision.World) error {
+	container, err := findContainer(world)
+	if err != nil {
+		return err
 	}
+	target := world.App.Spec.TargetRef
 	if q.Change.Limit != nil {
-		setLimit(&world, q.Change.Limit)
+		setLimit(world, q.Change.Limit)
+	} else if container.Resources.Limits.Memory().IsZero() {
+		return fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
 	}
-	replicas := replicasOf(&world)
+	replicas := replicasOf(world)
 	if q.Change.Replicas != nil {
 		replicas = *q.Change.Replicas
 	}
 	if replicas < 0 || replicas > maxInstances {
-		target := app.Spec.TargetRef
-		return world, memory, fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
+		return fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
 			target.Kind, target.Name, replicas, maxInstances)
 	}
 	if q.Bounded || q.Change.Replicas != nil {
-		startAnew(&world, replicas)
+		startAnew(world, replicas)
 	}
-	return world, memory, nil
+	return nil
 }
 
-// checkTarget returns an error that names a missing object or limit.
-func checkTarget(world *decision.World) error {
+// findContainer returns the container of the application in the template. An error names the missing object.
+func findContainer(world *decision.World) (*corev1.Container, error) {
 	app := world.App
 	target := app.Spec.TargetRef
 	template := world.Template()
 	if template == nil {
-		return fmt.Errorf("%s %s, the target of StreamApp %s, does not exist in namespace %s", target.Kind, target.Name, app.Name, app.Namespace)
+		return nil, fmt.Errorf("%s %s, the target of StreamApp %s, does not exist in namespace %s", target.Kind, target.Name, app.Name, app.Namespace)
 	}
 	container := decision.FindContainer(template, app.Spec.Container)
 	if container == nil {
@@ -154,13 +166,10 @@ func checkTarget(world *decision.World) error {
 		for i := range template.Spec.Containers {
 			names = append(names, template.Spec.Containers[i].Name)
 		}
-		return fmt.Errorf("%s %s has no container %q for the application: `container` must be one of %s",
+		return nil, fmt.Errorf("%s %s has no container %q for the application: `container` must be one of %s",
 			target.Kind, target.Name, app.Spec.Container, strings.Join(names, ", "))
 	}
-	if container.Resources.Limits.Memory().IsZero() {
-		return fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
-	}
-	return nil
+	return container, nil
 }
 
 // addProperties adds properties of the application to the spec. Those of the spec take precedence.

@@ -9,7 +9,13 @@ import (
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"streamweir.dev/streamweir/config/crd"
+	"streamweir.dev/streamweir/internal/crdschema"
 )
+
+// definitions are the shipped definitions by kind.
+var definitions = map[string][]byte{"StreamApp": crd.StreamApps, "PodInjection": crd.PodInjections}
 
 // ruleCase is a valid spec, an invalid one, and a part of the expected error.
 type ruleCase struct {
@@ -17,21 +23,21 @@ type ruleCase struct {
 }
 
 // testRules validates both specs of each case, and checks that each rule of the schema has a case.
-func testRules(t *testing.T, s schema, withSpec func(string) string, cases map[string]ruleCase) {
+func testRules(t *testing.T, s *crdschema.Schema, withSpec func(string) string, cases map[string]ruleCase) {
 	t.Helper()
 	violated := map[string]bool{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if errors := s.validate(t, parse(t, withSpec(tc.good)), nil); len(errors) > 0 {
+			if errors := s.Validate(parse(t, withSpec(tc.good)), nil); len(errors) > 0 {
 				t.Errorf("%s: got %v, want no error", tc.good, errors.ToAggregate())
 			}
-			errors := s.validate(t, parse(t, withSpec(tc.bad)), nil)
+			errors := s.Validate(parse(t, withSpec(tc.bad)), nil)
 			checkRefused(t, tc.bad, errors, tc.want)
 			violated[tc.want] = true
 		})
 	}
 	all := map[string]bool{}
-	messages(s.structural, all)
+	messages(s.Structural, all)
 	for message := range all {
 		// Two rules do not concern the spec of a new object: TestTargetIsImmutable, TestNameOfAStreamApp.
 		if !violated[message] && !strings.HasPrefix(message, "targetRef is immutable") && !strings.HasPrefix(message, "the name of a StreamApp") {
@@ -65,7 +71,7 @@ func TestStreamAppRules(t *testing.T) {
 		topicName = "must consist of letters, digits, '.', '_' and '-', like the name of a topic"
 	)
 	store := func(rest string) string { return "streams: {stores: [{name: s, " + rest + "}]}" }
-	testRules(t, loadSchema(t, "streamweir.dev_streamapps.yaml"), streamAppWith, map[string]ruleCase{
+	testRules(t, loadSchema(t, crd.StreamApps), streamAppWith, map[string]ruleCase{
 		"only the target": {"", "targetRef: null", "targetRef"},
 		"a target's name": {
 			"", "targetRef: {apiVersion: apps/v1, kind: Deployment, name: Orders}", "name must be a DNS subdomain",
@@ -270,7 +276,7 @@ func TestStreamAppRules(t *testing.T) {
 }
 
 func TestTargetOfAStreamApp(t *testing.T) {
-	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	s := loadSchema(t, crd.StreamApps)
 	object := func(target string) map[string]any {
 		return parse(t, "{apiVersion: streamweir.dev/v1alpha1, kind: StreamApp, metadata: {name: a}, spec: {targetRef: "+target+"}}")
 	}
@@ -287,7 +293,7 @@ func TestTargetOfAStreamApp(t *testing.T) {
 		"a target of another namespace": {"{apiVersion: apps/v1, kind: Deployment, name: orders, namespace: b}", "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			errors := s.validate(t, object(tc.target), nil)
+			errors := s.Validate(object(tc.target), nil)
 			if tc.want == "" && len(errors) > 0 {
 				t.Errorf("got %v, want no error", errors.ToAggregate())
 			}
@@ -299,24 +305,24 @@ func TestTargetOfAStreamApp(t *testing.T) {
 }
 
 func TestTargetIsImmutable(t *testing.T) {
-	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	s := loadSchema(t, crd.StreamApps)
 	old := parse(t, streamAppWith("mode: Observe"))
-	if errors := s.validate(t, parse(t, streamAppWith("mode: Enforce")), old); len(errors) > 0 {
+	if errors := s.Validate(parse(t, streamAppWith("mode: Enforce")), old); len(errors) > 0 {
 		t.Errorf("changing the mode: got %v, want no error", errors.ToAggregate())
 	}
 	changed := parse(t, strings.Replace(streamAppWith("mode: Observe"), "StatefulSet", "Deployment", 1))
-	checkRefused(t, "another kind", s.validate(t, changed, old), "targetRef is immutable")
+	checkRefused(t, "another kind", s.Validate(changed, old), "targetRef is immutable")
 }
 
 func TestNameOfAStreamApp(t *testing.T) {
-	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	s := loadSchema(t, crd.StreamApps)
 	named := func(length int) map[string]any {
 		return parse(t, strings.Replace(streamAppWith(""), "{name: a}", "{name: "+strings.Repeat("a", length)+"}", 1))
 	}
-	if errors := s.validate(t, named(63), nil); len(errors) > 0 {
+	if errors := s.Validate(named(63), nil); len(errors) > 0 {
 		t.Errorf("63 characters: got %v, want no error", errors.ToAggregate())
 	}
-	checkRefused(t, "64 characters", s.validate(t, named(64), nil), "the name of a StreamApp must have at most 63 characters")
+	checkRefused(t, "64 characters", s.Validate(named(64), nil), "the name of a StreamApp must have at most 63 characters")
 }
 
 func TestPodInjectionRules(t *testing.T) {
@@ -334,7 +340,7 @@ func TestPodInjectionRules(t *testing.T) {
 			"owner: {kind: StatefulSet, name: orders}, container: app, planRevision: g1, " + spec + "}}"
 	}
 	withMemory := func(memory string) string { return launcher + plan + ", memory: {" + memory + "}" }
-	testRules(t, loadSchema(t, "streamweir.dev_podinjections.yaml"), withSpec, map[string]ruleCase{
+	testRules(t, loadSchema(t, crd.PodInjections), withSpec, map[string]ruleCase{
 		"options for the launcher": {launcher + plan, crossed + plan, pair},
 		"options for every JVM":    {tools + plan, strings.Replace(tools, "JAVA_TOOL", "JDK_JAVA", 1) + plan, pair},
 		"no other options": {
@@ -398,19 +404,19 @@ func TestPodInjectionRules(t *testing.T) {
 }
 
 func TestEveryRuleHasAMessage(t *testing.T) {
-	for _, file := range []string{"streamweir.dev_streamapps.yaml", "streamweir.dev_podinjections.yaml"} {
+	for name, definition := range definitions {
 		all := map[string]bool{}
-		messages(loadSchema(t, file).structural, all)
+		messages(loadSchema(t, definition).Structural, all)
 		if all[""] || len(all) < 5 {
-			t.Errorf("%s: a rule has no message, or there are few (%d)", file, len(all))
+			t.Errorf("%s: a rule has no message, or there are few (%d)", name, len(all))
 		}
 	}
 }
 
 // No default is stored: an object contains only what the user wrote, so that defaults can change.
 func TestNoStoredDefaults(t *testing.T) {
-	for _, file := range []string{"streamweir.dev_streamapps.yaml", "streamweir.dev_podinjections.yaml"} {
-		checkNoDefaults(t, file, loadSchema(t, file).structural)
+	for name, definition := range definitions {
+		checkNoDefaults(t, name, loadSchema(t, definition).Structural)
 	}
 }
 

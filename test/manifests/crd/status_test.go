@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/config/crd"
 )
 
 // maxStatus is the largest acceptable size of a status, so that many StreamApps can be watched.
@@ -108,13 +109,13 @@ func TestStatusOfALargeApplicationIsValidAndSmall(t *testing.T) {
 	for _, image := range object["status"].(map[string]any)["images"].([]any) {
 		image.(map[string]any)["sinceTime"] = "2026-11-30T00:00:00Z"
 	}
-	if errors := loadSchema(t, "streamweir.dev_streamapps.yaml").validate(t, object, nil); len(errors) > 0 {
+	if errors := loadSchema(t, crd.StreamApps).Validate(object, nil); len(errors) > 0 {
 		t.Errorf("got %v, want a valid status", errors.ToAggregate())
 	}
 }
 
 func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
-	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	s := loadSchema(t, crd.StreamApps)
 	for name, grow := range map[string]func(*v1alpha1.StreamAppStatus){
 		"lines": func(s *v1alpha1.StreamAppStatus) {
 			s.Lines = append(s.Lines, v1alpha1.Line{Pool: v1alpha1.PoolHeap, Name: "more"})
@@ -138,18 +139,18 @@ func TestCapsOfStatusAreThoseOfTheSchema(t *testing.T) {
 			for i := range status.Images {
 				status.Images[i].SinceTime = nil
 			}
-			if errors := s.validate(t, streamAppWithStatus(t, status), nil); len(errors) > 0 {
+			if errors := s.Validate(streamAppWithStatus(t, status), nil); len(errors) > 0 {
 				t.Fatalf("at the cap: got %v, want no error", errors.ToAggregate())
 			}
 			grow(&status)
-			errors := s.validate(t, streamAppWithStatus(t, status), nil)
+			errors := s.Validate(streamAppWithStatus(t, status), nil)
 			checkRefused(t, name, errors, "Too")
 		})
 	}
 }
 
 func TestSamples(t *testing.T) {
-	s := loadSchema(t, "streamweir.dev_streamapps.yaml")
+	s := loadSchema(t, crd.StreamApps)
 	files, err := filepath.Glob(filepath.Join(manifest(t, "samples"), "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +167,7 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := parse(t, string(content))
-			if errors := s.validate(t, object, nil); len(errors) > 0 {
+			if errors := s.Validate(object, nil); len(errors) > 0 {
 				t.Errorf("got %v, want no error", errors.ToAggregate())
 			}
 			// Decoding and encoding must reproduce the file: types and schema agree.
@@ -192,7 +193,7 @@ func TestSamples(t *testing.T) {
 func TestFullSampleShowsEveryField(t *testing.T) {
 	sample := map[string]any{}
 	readYAML(t, manifest(t, "samples", "full.yaml"), &sample)
-	spec := loadSchema(t, "streamweir.dev_streamapps.yaml").structural.Properties["spec"]
+	spec := loadSchema(t, crd.StreamApps).Structural.Properties["spec"]
 	shown := fieldsOf(sample["spec"])
 	for path := range schemaFields("", &spec) {
 		// A spec can contain only one of the two ways to select a Kafka cluster.
