@@ -123,7 +123,8 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
 	memory := decision.Recall(app, world.Injection, world.Pods, decision.Volatile{})
-	return world, memory, q.changeObjects(&world)
+	err := q.changeObjects(&world)
+	return world, memory, err
 }
 
 // changeObjects applies the part of the change that concerns the workload and its pods.
