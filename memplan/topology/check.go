@@ -46,7 +46,8 @@ func (p *part) checkArrows(byName map[string]*node) error {
 	for _, n := range p.nodes {
 		for _, name := range slices.Concat(n.successors, n.predecessors) {
 			if byName[name] == nil {
-				return fmt.Errorf("line %d: %s is connected to %s, but sub-topology %s has no such node: the text is incomplete", n.line, quoted(n.name), quoted(name), p.id)
+				return fmt.Errorf("line %d: %s is connected to %s, but sub-topology %s has no such node: the text is incomplete", n.line,
+					quoted(n.name), quoted(name), p.id)
 			}
 		}
 		for _, name := range n.successors {
