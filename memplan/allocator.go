@@ -14,9 +14,9 @@ var glibcOverhead = ratio{14, 11}
 // bounded process includes that. jemalloc counts the CPUs of the node: with 14 of them a process of 6.1 GB was 10.01 GB (FLINK-39924).
 // With RocksDB's defaults the bound counts every cache and memtable of every instance full at once, which includes it too.
 func (b *builder) fragmentation(accounted Bytes) Line {
-	line := RegionAllocator.line(0, b.w.Allocator.From, "glibc without a limit on its arenas: 14/11 of the memory that RocksDB accounts for")
+	line := RegionAllocator.line(0, b.workload.Allocator.From, "glibc without a limit on its arenas: 14/11 of the memory that RocksDB accounts for")
 	held := accounted.times(glibcOverhead)
-	allocator := b.w.Allocator
+	allocator := b.workload.Allocator
 	switch {
 	case accounted <= 0:
 	case allocator.Value == Jemalloc && allocator.From == Assumed:

@@ -139,24 +139,24 @@ func PlanApplication(a Application) ApplicationPlan {
 	if a.Planned.Tasks() == 0 {
 		return bootstrapApplication(a)
 	}
-	p := newApplicationPlanner(a)
+	planner := newApplicationPlanner(a)
 	plan := ApplicationPlan{TasksKnown: true, Pods: map[string]PodPlan{}}
-	p.loadsAfterFailures()
-	plan.Required = p.required()
-	plan.RequiredNow, plan.RequiredNowActive = p.requiredNow()
-	plan.Tolerated = p.tolerated(plan.Required)
-	p.planPods(plan.Pods)
+	planner.loadsAfterFailures()
+	plan.Required = planner.required()
+	plan.RequiredNow, plan.RequiredNowActive = planner.requiredNow()
+	plan.Tolerated = planner.tolerated(plan.Required)
+	planner.planPods(plan.Pods)
 	if a.StartsInOrder {
-		plan.ColdStart = RequiredLimit(p.Planned, ColdStart(p.Planned, 0), p.Policy)
+		plan.ColdStart = RequiredLimit(planner.Planned, ColdStart(planner.Planned, 0), planner.Policy)
 	}
 	if a.ColdStart {
-		p.loads = []Load{ColdStart(p.Planned, 0)}
-		plan.Required = RequiredLimit(p.Planned, p.loads[0], p.Policy)
+		planner.loads = []Load{ColdStart(planner.Planned, 0)}
+		plan.Required = RequiredLimit(planner.Planned, planner.loads[0], planner.Policy)
 		plan.RequiredNow = plan.Required
 	}
-	plan.Limit, plan.CappedBy = p.limit(plan.Required, plan.RequiredNow)
-	plan.Representative = PlanFor(p.Planned, p.loads[0], p.Policy, plan.Limit)
-	plan.Published = p.published(p.publishedLimit(plan.Limit))
+	plan.Limit, plan.CappedBy = planner.limit(plan.Required, plan.RequiredNow)
+	plan.Representative = PlanFor(planner.Planned, planner.loads[0], planner.Policy, plan.Limit)
+	plan.Published = planner.published(planner.publishedLimit(plan.Limit))
 	return plan
 }
 
@@ -220,7 +220,7 @@ func (p *applicationPlanner) setNeighbours() {
 // heaviestOf returns the load that requires the largest limit; false without a load. Of several with the same limit it is the one with the
 // most tasks, so that the order of the pods does not matter.
 func heaviestOf(w *Workload, policy Policy, loads []Load) (heaviest Load, found bool) {
-	floors := floorsOf{w: w, policy: policy}
+	floors := floorsOf{workload: w, policy: policy}
 	largest := Bytes(0)
 	for _, load := range loads {
 		required := floors.of(load).requiredLimit(0)
@@ -258,8 +258,8 @@ func (p *applicationPlanner) requiredNow() (planned, active Bytes) {
 		load := p.loads[p.Policy.PodFailures]
 		return RequiredLimit(p.Planned, load, p.Policy), RequiredLimit(p.Target, load, p.Policy)
 	}
-	forPlanned := floorsOf{w: &p.Planned, policy: p.Policy}
-	forActive := floorsOf{w: &p.Target, policy: p.Policy}
+	forPlanned := floorsOf{workload: &p.Planned, policy: p.Policy}
+	forActive := floorsOf{workload: &p.Target, policy: p.Policy}
 	for i := range p.Assignment.Pods {
 		planned = max(planned, forPlanned.of(p.observed[i]).requiredLimit(0))
 		active = max(active, forActive.of(p.observed[i]).requiredLimit(0))
@@ -289,8 +289,8 @@ func (p *applicationPlanner) planPods(plans map[string]PodPlan) {
 		running := p.Pods[pod.Name]
 		if floorsNow[running.Kind] == nil {
 			w := p.Running[running.Kind]
-			floorsAfter[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
-			floorsNow[running.Kind] = &floorsOf{w: &w, policy: p.Policy}
+			floorsAfter[running.Kind] = &floorsOf{workload: &w, policy: p.Policy}
+			floorsNow[running.Kind] = &floorsOf{workload: &w, policy: p.Policy}
 		}
 		plan := PodPlan{
 			Tasks:       pod.Current.Len(),

@@ -74,7 +74,7 @@ func (p *process) smallestCache() sharedCache {
 		memtables = max(memtables.Add(offsetsCharge.Mul(opened.instances)), minShare.Mul(opened.instances))
 	}
 	c := sharedCache{capacity: max(minCache, memtables.over(memtableShare)), from: Derived}
-	return c.withSet(&p.w.RocksDB)
+	return c.withSet(&p.workload.RocksDB)
 }
 
 // withSet returns the cache with the sizes that the workload sets.
@@ -92,7 +92,7 @@ func (c sharedCache) withSet(cfg *RocksDB) sharedCache {
 
 // expandedCache gives the rest of the limit to the cache, up to the size that the stores could use with RocksDB's defaults.
 func (p *process) expandedCache(smallest sharedCache, rest Bytes) sharedCache {
-	if !p.w.Bounded || p.w.RocksDB.SharedCache.Value > 0 || rest <= 0 {
+	if !p.workload.Bounded || p.workload.RocksDB.SharedCache.Value > 0 || rest <= 0 {
 		return smallest
 	}
 	c := smallest
@@ -101,12 +101,12 @@ func (p *process) expandedCache(smallest sharedCache, rest Bytes) sharedCache {
 		useful := (defaultBlockCache + defaultMaxWriteBuffers*defaultWriteBuffer).Mul(p.opened.instances)
 		c.capacity = min(c.capacity, max(useful, smallest.capacity))
 	}
-	return c.withSet(&p.w.RocksDB)
+	return c.withSet(&p.workload.RocksDB)
 }
 
 // costOf returns the native memory of a shared cache, with the pins that replace parts of it.
 func (p *process) costOf(c sharedCache) Bytes {
-	if !p.w.Bounded {
+	if !p.workload.Bounded {
 		return 0
 	}
 	return p.pinned(RegionBlockCache, c.capacity).Add(p.pinned(RegionRocksDBOverhead, c.overhead())).Add(p.pinned(RegionMemtables, c.flushes()))
@@ -125,12 +125,12 @@ func (b *builder) sharedCache(c sharedCache) {
 // ownCaches adds the block caches of the application's own setter. They stay in place, and the shared cache then holds the memtables alone.
 // Index and filter blocks are outside of a cache unless the setter puts them into it.
 func (b *builder) ownCaches() {
-	own := b.w.RocksDB.OwnCache
+	own := b.workload.RocksDB.OwnCache
 	if _, pinned := b.pins[RegionBlockCache]; pinned || own.Value <= 0 || b.stores.instances == 0 {
 		return
 	}
 	line := RegionBlockCache.line(own.Value, own.From, "set by its own setter, which the agent leaves in place").labelled("the application's block cache")
-	if b.w.RocksDB.OwnCaches {
+	if b.workload.RocksDB.OwnCaches {
 		line = RegionBlockCache.product(b.stores.instances, own.Value, own.From,
 			"instances x the cache of its own setter, which the agent leaves in place").labelled("the application's block caches")
 	}
@@ -142,7 +142,7 @@ func (b *builder) ownCaches() {
 // stallWarning warns of memtables of the application's size that do not fill before the write buffer manager flushes them (littlehorse
 // #630: with a manager of 64 MB and memtables of 64 MB, writes stalled).
 func (b *builder) stallWarning(manager Bytes) {
-	if buffer := b.w.RocksDB.WriteBuffer; buffer.From != Default && buffer.Value > manager/4 {
+	if buffer := b.workload.RocksDB.WriteBuffer; buffer.From != Default && buffer.Value > manager/4 {
 		b.warn("write_buffer_size of %v is more than a quarter of the write buffer manager of %s: memtables are flushed before they are full, and "+
 			"writes stall; lower it, or raise the manager to %s", buffer.Value, short(manager), short(buffer.Value.Mul(4)))
 	}
@@ -185,7 +185,7 @@ func (p *process) arenaBlock(memtables Bytes) Bytes {
 // take 7/8 of it: the store of the next write, however small its memtable. With at most a quarter of the manager, a busy store flushes
 // itself earlier. With less than leastMemtable the manager would flush small memtables, and writes would stall.
 func (p *process) memtable(manager Bytes) Bytes {
-	if p.w.RocksDB.WriteBuffer.From != Default || manager/4 >= p.w.RocksDB.WriteBuffer.Value {
+	if p.workload.RocksDB.WriteBuffer.From != Default || manager/4 >= p.workload.RocksDB.WriteBuffer.Value {
 		return 0
 	}
 	return max((manager / 4).alignDown(MiB), leastMemtable)

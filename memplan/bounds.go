@@ -18,7 +18,7 @@ const probingRebalancesOnDisk = 2
 // bound, by one to three tasks, all of the high-availability assignor: after a failure some minutes after tasks had moved, with nothing
 // left to move; while a standby that counts as caught up was still restoring; or after a thread had been replaced.
 type bounds struct {
-	g        *group
+	group    *group
 	failures int
 	// standbys is the number of standby replicas that the survivors can hold: one process never has two copies of a task.
 	standbys int
@@ -33,10 +33,10 @@ type bounds struct {
 // bounds prepares the loads after a number of pod failures.
 func (g *group) bounds(failures int) *bounds {
 	processes := len(g.processes)
-	b := &bounds{g: g, failures: min(max(failures, 0), max(processes-1, 0))}
+	b := &bounds{group: g, failures: min(max(failures, 0), max(processes-1, 0))}
 	survivors := max(processes-b.failures, 1)
-	b.standbys = min(clampCount(g.w.Standbys.Value), survivors-1)
-	if g.w.Protocol.Value != Classic {
+	b.standbys = min(clampCount(g.workload.Standbys.Value), survivors-1)
+	if g.workload.Protocol.Value != Classic {
 		return b
 	}
 	uncovered := make([]int, processes)
@@ -66,7 +66,7 @@ func (b *bounds) uncoveredOf(p *groupProcess) int {
 	if b.failures == 0 {
 		return 0
 	}
-	if b.g.w.StateDir.Persistent || b.g.placeholders {
+	if b.group.workload.StateDir.Persistent || b.group.placeholders {
 		return len(p.active) + p.unknown
 	}
 	uncovered := 0
@@ -80,15 +80,15 @@ func (b *bounds) uncoveredOf(p *groupProcess) int {
 
 // load returns the bound of one process.
 func (b *bounds) load(i int) Load {
-	p := &b.g.processes[i]
-	load := b.g.observed(p)
+	p := &b.group.processes[i]
+	load := b.group.observed(p)
 	active, total := b.worst(p, i)
-	load.Active = max(load.Active, min(active, b.g.total))
-	load.Total = max(load.Total, min(total, b.g.total), load.Active)
-	foreign := b.g.tasks[len(b.g.tasks)-1]
+	load.Active = max(load.Active, min(active, b.group.total))
+	load.Total = max(load.Total, min(total, b.group.total), load.Active)
+	foreign := b.group.tasks[len(b.group.tasks)-1]
 	for s := range load.Caps { // the tasks of one subtopology may all be on one process
 		bound := &load.Caps[s]
-		tasks := b.g.tasks[s] + foreign
+		tasks := b.group.tasks[s] + foreign
 		bound.Active = max(bound.Active, min(tasks, load.Active))
 		bound.Total = max(bound.Total, min(tasks, load.Total))
 	}
@@ -97,8 +97,8 @@ func (b *bounds) load(i int) Load {
 
 // heaviest returns the load that holds for every process.
 func (b *bounds) heaviest() Load {
-	load := b.g.empty()
-	for i := range b.g.processes {
+	load := b.group.empty()
+	for i := range b.group.processes {
 		load = heavier(load, b.load(i))
 	}
 	return load
@@ -107,7 +107,7 @@ func (b *bounds) heaviest() Load {
 // worst returns the bound by protocol. With the classic protocol a process without tasks may have returned with its directory, and get
 // its former tasks again. They are not known, so the bound of the heaviest other process counts.
 func (b *bounds) worst(p *groupProcess, i int) (active, total int) {
-	if b.g.w.Protocol.Value != Classic {
+	if b.group.workload.Protocol.Value != Classic {
 		return b.streams(p, i)
 	}
 	active, total = b.classic(p, i)
@@ -135,8 +135,8 @@ func (b *bounds) worst(p *groupProcess, i int) (active, total int) {
 //	active            14 - 5 - 5 = 4                   3 x ceil(12 / 4) = 9
 //	total             14 - 5 - 5 - 1 = 3               3 x ceil((12 + 12) / 3) = 24, and no more than all 12 tasks
 func (b *bounds) streams(p *groupProcess, i int) (active, total int) {
-	copies := min(b.g.total+min(b.standbys*b.g.stateful, maxCount), maxCount)
-	active = p.threads * ceilDiv(b.g.total, b.threadsLeft(i, b.failures))
+	copies := min(b.group.total+min(b.standbys*b.group.stateful, maxCount), maxCount)
+	active = p.threads * ceilDiv(b.group.total, b.threadsLeft(i, b.failures))
 	total = p.threads * ceilDiv(copies, b.threadsLeft(i, b.failures+b.standbys))
 	return active, total
 }
@@ -168,7 +168,7 @@ func (b *bounds) streams(p *groupProcess, i int) (active, total int) {
 //	  standbys       ceil(100 / 8) + 1 = 14; but the 20 copies of the failed pod may all be made again here
 //	  total          20 + max(14, 20) + 2 warm-ups = 42
 func (b *bounds) classic(p *groupProcess, i int) (active, total int) {
-	even := ceilDiv(b.g.total*p.threads, b.threadsLeft(i, b.failures))
+	even := ceilDiv(b.group.total*p.threads, b.threadsLeft(i, b.failures))
 	more := b.reassigned(i, even) + b.returning(p, even)
 	if b.waiting {
 		more = max(more, even)
@@ -178,20 +178,20 @@ func (b *bounds) classic(p *groupProcess, i int) (active, total int) {
 	if b.failures == 0 && !b.moving { // reassigned standbys do not come on top of those that stay
 		total = max(active, even+b.standbyShare(p, i))
 	}
-	if b.g.w.Standbys.Value > 0 {
+	if b.group.workload.Standbys.Value > 0 {
 		total = max(total, len(p.all)+b.copies.largest(b.failures, i)+max(b.missing(), 0))
 	}
-	return active, total + min(clampCount(b.g.w.WarmUps.Value), b.g.stateful)
+	return active, total + min(clampCount(b.group.workload.WarmUps.Value), b.group.stateful)
 }
 
 // reassigned returns the number of tasks that no survivor runs and that may go to process i. They are assigned evenly, for each failure
 // again, since failures may come one by one. But a directory that outlived an earlier pod may hold any of the uncovered tasks.
 func (b *bounds) reassigned(i, even int) int {
 	uncovered := b.uncovered.largest(b.failures, i)
-	if b.g.w.StateDir.Persistent {
-		return uncovered + min(b.g.unassigned, even)
+	if b.group.workload.StateDir.Persistent {
+		return uncovered + min(b.group.unassigned, even)
 	}
-	return min(uncovered+b.g.unassigned, even*max(b.failures, 1))
+	return min(uncovered+b.group.unassigned, even*max(b.failures, 1))
 }
 
 // returning returns the number of tasks of running processes that may return to a process, because it had them a short while ago and its
@@ -203,8 +203,8 @@ func (b *bounds) returning(p *groupProcess, even int) int {
 	if !b.moving || steady {
 		return 0
 	}
-	moved := min(clampCount(b.g.w.WarmUps.Value)*probingRebalancesOnDisk, b.g.stateful)
-	elsewhere := max(b.g.total-b.g.unassigned-len(p.active), 0)
+	moved := min(clampCount(b.group.workload.WarmUps.Value)*probingRebalancesOnDisk, b.group.stateful)
+	elsewhere := max(b.group.total-b.group.unassigned-len(p.active), 0)
 	return min(moved, elsewhere, even)
 }
 
@@ -221,22 +221,22 @@ func (b *bounds) standbyShare(p *groupProcess, i int) int {
 	if b.standbys == 0 {
 		return 0
 	}
-	standbys := min(b.standbys*b.g.stateful, maxCount)
-	return min(ceilDiv(standbys*p.threads, b.threadsLeft(i, b.failures+b.standbys))+1, b.g.stateful)
+	standbys := min(b.standbys*b.group.stateful, maxCount)
+	return min(ceilDiv(standbys*p.threads, b.threadsLeft(i, b.failures+b.standbys))+1, b.group.stateful)
 }
 
 // missing returns the number of copies that the group is to have and no process has yet. It may be negative while tasks warm up.
 func (b *bounds) missing() int {
-	if b.g.placeholders {
+	if b.group.placeholders {
 		return 0
 	}
-	replicas := min(clampCount(b.g.w.Standbys.Value), max(len(b.g.processes)-1, 0))
-	return b.g.total + min(replicas*b.g.stateful, maxCount) - b.copies.sum
+	replicas := min(clampCount(b.group.workload.Standbys.Value), max(len(b.group.processes)-1, 0))
+	return b.group.total + min(replicas*b.group.stateful, maxCount) - b.copies.sum
 }
 
 // threadsLeft returns the smallest number of threads of the group, with process i in it, without so many others.
 func (b *bounds) threadsLeft(i, others int) int {
-	return max(b.g.threads-b.g.byThreads.largest(others, i), 1)
+	return max(b.group.threads-b.group.byThreads.largest(others, i), 1)
 }
 
 // ranking orders processes by a number.

@@ -110,9 +110,9 @@ func TestCaseC62GlibcAndJemalloc(t *testing.T) {
 	w.Records.Average = Known(Bytes(100), Measured)
 	b := newClient(&w, onlyCap(1, 1, 1)).newBuilder(nil, 0)
 	const accounted = 11_000_000_000 // cache, memtable and 1 GB of index and filter
-	b.w.Allocator = Known(Glibc, Measured)
+	b.workload.Allocator = Known(Glibc, Measured)
 	requireBytes(t, "glibc", accounted+b.fragmentation(accounted).Bound, 25_000_000_000)
-	b.w.Allocator = Known(Jemalloc, Measured)
+	b.workload.Allocator = Known(Jemalloc, Measured)
 	requireBytes(t, "jemalloc, whose 13 GB the bound of full caches takes in", b.fragmentation(accounted).Bound, 0)
 	w.RocksDB = RocksDB{SharedCache: Known(Bytes(accounted), App), WriteBufferLimit: Known(Bytes(1_500_000_000), App)}
 	w.Allocator = Known(Jemalloc, Measured)

@@ -10,8 +10,8 @@ import (
 
 // client is a KafkaStreams client with its load.
 type client struct {
-	w    *Workload
-	load Load
+	workload *Workload
+	load     Load
 	// version is the version of the workload, or the newest known version.
 	version Version
 	// stores are the RocksDB instances that the load may open.
@@ -23,7 +23,7 @@ type client struct {
 // newClient returns a client with a valid load.
 func newClient(w *Workload, load Load) *client {
 	c := &client{load: validLoad(load, len(w.Subtopologies)), version: effectiveVersion(w.Version)}
-	c.w = w.asIn(c.version)
+	c.workload = w.asIn(c.version)
 	c.shares = make([]share, 0, len(w.Subtopologies))
 	c.stores = c.storeTotals()
 	return c
@@ -32,12 +32,14 @@ func newClient(w *Workload, load Load) *client {
 // with returns the client with another workload, which differs in tunable settings only.
 func (c *client) with(w *Workload) *client {
 	changed := *c
-	changed.w = w
+	changed.workload = w
 	return &changed
 }
 
 // startingCold returns the client with all tasks of the application.
-func (c *client) startingCold() *client { return newClient(c.w, ColdStart(*c.w, c.load.Threads)) }
+func (c *client) startingCold() *client {
+	return newClient(c.workload, ColdStart(*c.workload, c.load.Threads))
+}
 
 // has reports whether the version of the client has a feature.
 func (c *client) has(f feature) bool { return hasFeature(c.version, f) }
@@ -67,8 +69,8 @@ func worstTotal[T amount](c *client, each func(*Subtopology) T) T {
 // worst picks the costliest tasks within the caps of the load. Tasks of one subtopology cost the same, so this order is exact.
 func worst[T amount](c *client, each func(*Subtopology) T, tasks int, capOf func(Cap) int) T {
 	shares := c.shares[:0]
-	for i := range c.w.Subtopologies {
-		if cost := each(&c.w.Subtopologies[i]); cost > 0 {
+	for i := range c.workload.Subtopologies {
+		if cost := each(&c.workload.Subtopologies[i]); cost > 0 {
 			shares = append(shares, share{each: int64(cost), tasks: capOf(c.load.Caps[i])})
 		}
 	}
@@ -85,7 +87,7 @@ func worst[T amount](c *client, each func(*Subtopology) T, tasks int, capOf func
 // worstStores returns the largest sum over the stores of the tasks, and of the global stores.
 func (c *client) worstStores(cost func(*Store) Bytes) Bytes {
 	sum := worstTotal(c, func(s *Subtopology) Bytes { return sumOf(s.Stores, cost) })
-	return sum.Add(sumOf(c.w.GlobalStores, cost))
+	return sum.Add(sumOf(c.workload.GlobalStores, cost))
 }
 
 // sumOf sums a cost over stores.

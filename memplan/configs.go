@@ -14,10 +14,10 @@ const maxRAMRemoved = 27
 // configs returns the settings of the plan.
 func (r *layout) configs(heap Bytes) []Config {
 	var all []Config
-	if r.w.JVM.HeapMode == HeapPlanned {
-		all = append(all, heapOptions(heap, r.limit, r.w.JVM.Version.Value, r.w.JVM.heapFrom())...)
+	if r.workload.JVM.HeapMode == HeapPlanned {
+		all = append(all, heapOptions(heap, r.limit, r.workload.JVM.Version.Value, r.workload.JVM.heapFrom())...)
 	}
-	if r.w.Bounded {
+	if r.workload.Bounded {
 		all = append(all, r.process.boundedConfigs(r.cache)...)
 		all = append(all, r.derivedConfigs()...)
 	}
@@ -32,7 +32,7 @@ func (l *ledger) derivedConfigs() []Config {
 	var all []Config
 	for i := range tunableSettings {
 		s := &tunableSettings[i]
-		if value := s.number.get(l.w, s.role); value.From == Derived {
+		if value := s.number.get(l.workload, s.role); value.From == Derived {
 			all = append(all, Config{Kind: Property, Name: streamsPrefix + s.planName(l.version), Value: strconv.FormatInt(value.Value, 10), From: Derived})
 		}
 	}

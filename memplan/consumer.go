@@ -5,10 +5,10 @@ package memplan
 
 // consumers adds the fetch buffers of the main, restore and global consumers.
 func (b *builder) consumers() {
-	clients := &b.w.Clients
+	clients := &b.workload.Clients
 	b.fetchBuffers(RegionMainConsumer, b.streamThreads(), &clients.Main, b.partitions(mainRole))
 	b.fetchBuffers(RegionRestoreConsumer, b.streamThreads(), &clients.Restore, b.partitions(restoreRole))
-	if len(b.w.GlobalStores) > 0 {
+	if len(b.workload.GlobalStores) > 0 {
 		b.fetchBuffers(RegionGlobalConsumer, 1, &clients.Global, b.partitions(globalRole))
 	}
 }
@@ -35,9 +35,9 @@ func (c *client) partitions(r role) Count {
 func (b *builder) fetchBuffers(region Region, consumers Count, cfg *Consumer, partitions Count) {
 	unit := b.largestPartitionFetch(cfg)
 	data := unit.Mul(partitions)
-	responses := b.largestFetch(cfg).Mul(Count(max(b.w.Brokers.Value, 1))).Mul(consumers)
+	responses := b.largestFetch(cfg).Mul(Count(max(b.workload.Brokers.Value, 1))).Mul(consumers)
 	line := region.product(partitions, unit,
-		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, b.w.Brokers.From, b.w.Records.LargestBatch.From),
+		weakest(cfg.FetchMaxBytes.From, cfg.MaxPartitionFetchBytes.From, b.workload.Brokers.From, b.workload.Records.LargestBatch.From),
 		"partitions x the larger of max.partition.fetch.bytes and the largest batch")
 	if responses < data {
 		line = line.bounded(responses, "consumers x brokers x fetch.max.bytes").expecting(responses)
@@ -51,12 +51,12 @@ func (b *builder) fetchBuffers(region Region, consumers Count, cfg *Consumer, pa
 
 // largestFetch returns the largest response of one broker to one consumer: fetch.max.bytes, or one larger batch.
 func (c *client) largestFetch(cfg *Consumer) Bytes {
-	return max(cfg.FetchMaxBytes.Value, c.w.Records.LargestBatch.Value, 0)
+	return max(cfg.FetchMaxBytes.Value, c.workload.Records.LargestBatch.Value, 0)
 }
 
 // largestPartitionFetch returns the largest part of a response for one partition: max.partition.fetch.bytes, or one larger batch.
 func (c *client) largestPartitionFetch(cfg *Consumer) Bytes {
-	return max(cfg.MaxPartitionFetchBytes.Value, c.w.Records.LargestBatch.Value, 0)
+	return max(cfg.MaxPartitionFetchBytes.Value, c.workload.Records.LargestBatch.Value, 0)
 }
 
 // largestResponse returns the largest response that one consumer may read for so many partitions.
@@ -73,8 +73,8 @@ func (c *client) sharedResponses(cfg *Consumer, partitions Count) Bytes {
 // bounds.
 func (c *client) globalPartitions() Count {
 	sum := Count(0)
-	for i := range c.w.GlobalStores {
-		partitions := c.w.GlobalStores[i].Partitions
+	for i := range c.workload.GlobalStores {
+		partitions := c.workload.GlobalStores[i].Partitions
 		if partitions <= 0 {
 			return maxCount
 		}
@@ -90,10 +90,10 @@ func (c *client) globalPartitions() Count {
 // For the bound each thread reads a response of all partitions once, since partitions move between threads and the buffers stay. For the
 // expected peak one thread reads each partition (docs/calibration.md: 28 MiB of 32 with 2 threads, 8 inputs and 24 changelogs).
 func (b *builder) directMemory() {
-	if b.w.TLS.Value {
+	if b.workload.TLS.Value {
 		return
 	}
-	clients := &b.w.Clients
+	clients := &b.workload.Clients
 	inputs := b.partitions(mainRole)
 	changelogs := b.partitions(restoreRole)
 	bothThreads := func(main, restore Bytes) Bytes {
@@ -104,14 +104,14 @@ func (b *builder) directMemory() {
 	}
 	bound := bothThreads(b.largestResponse(&clients.Main, inputs), b.largestResponse(&clients.Restore, changelogs)).Mul(b.streamThreads())
 	expected := bothThreads(b.sharedResponses(&clients.Main, inputs), b.sharedResponses(&clients.Restore, changelogs))
-	if len(b.w.GlobalStores) > 0 {
+	if len(b.workload.GlobalStores) > 0 {
 		global := b.largestResponse(&clients.Global, b.partitions(globalRole))
 		bound = bound.Add(global)
 		expected = expected.Add(global)
 	}
-	line := RegionDirectMemory.line(bound, weakest(clients.Main.FetchMaxBytes.From, b.w.Records.LargestBatch.From, b.w.TLS.From),
+	line := RegionDirectMemory.line(bound, weakest(clients.Main.FetchMaxBytes.From, b.workload.Records.LargestBatch.From, b.workload.TLS.From),
 		"reading threads x the largest fetch response (plaintext)").expecting(expected)
-	if limit := b.w.JVM.MaxDirect; limit.Value > 0 && limit.Value < bound {
+	if limit := b.workload.JVM.MaxDirect; limit.Value > 0 && limit.Value < bound {
 		line = RegionDirectMemory.line(limit.Value, limit.From, "MaxDirectMemorySize")
 		b.warn("MaxDirectMemorySize is %v, but the fetches may take %v: reads would throw OutOfMemoryError; raise it or lower fetch.max.bytes", limit.Value, bound)
 	}
@@ -120,17 +120,17 @@ func (b *builder) directMemory() {
 
 // sockets adds the kernel's socket buffers: a connection to each broker for each client, with full send and receive buffers.
 func (b *builder) sockets() {
-	clients := &b.w.Clients
+	clients := &b.workload.Clients
 	perThread := socketBuffers(clients.Main.SendBuffer, clients.Main.ReceiveBuffer).
 		Add(socketBuffers(clients.Restore.SendBuffer, clients.Restore.ReceiveBuffer))
 	producers, _ := b.producerCount()
 	perProducer := socketBuffers(clients.Producer.SendBuffer, clients.Producer.ReceiveBuffer)
 	unit := perThread.Mul(b.streamThreads()).Add(perProducer.Mul(producers)).Add(adminBuffers)
-	if len(b.w.GlobalStores) > 0 {
+	if len(b.workload.GlobalStores) > 0 {
 		unit = unit.Add(socketBuffers(clients.Global.SendBuffer, clients.Global.ReceiveBuffer))
 	}
-	b.add(RegionSockets.product(max(countOf(b.w.Brokers.Value), 1), unit,
-		weakest(clients.Main.ReceiveBuffer.From, b.w.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
+	b.add(RegionSockets.product(max(countOf(b.workload.Brokers.Value), 1), unit,
+		weakest(clients.Main.ReceiveBuffer.From, b.workload.Brokers.From), "brokers x the buffers of all producers, consumers and the admin client"))
 }
 
 // adminBuffers are the socket buffers of the admin client (AdminClientConfig: 128 and 64 KiB).

@@ -42,18 +42,18 @@ func (b *builder) defaultStores() {
 // compactions adds the read-ahead of compactions, outside of any cache. The background threads belong to the process, however many
 // instances it has (measured). The rule of a bounded process includes the read-ahead.
 func (p *process) compactions(b *builder) {
-	if p.w.Bounded || p.opened.instances == 0 || !p.has(compactionReadahead) {
+	if p.workload.Bounded || p.opened.instances == 0 || !p.has(compactionReadahead) {
 		return
 	}
-	jobs := Count(max(p.w.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
-	b.add(RegionCompaction.product(min(jobs, maxCount), readahead*compactionFiles, p.w.JVM.CPUs.From,
+	jobs := Count(max(p.workload.JVM.CPUs.Value, 2)) // RocksDBStore: max(processors, 2)
+	b.add(RegionCompaction.product(min(jobs, maxCount), readahead*compactionFiles, p.workload.JVM.CPUs.From,
 		"background jobs x 4 files x 2 MiB"))
 }
 
 // blockCaches returns the line of the block caches: one for each instance, or the shared one of the application's own setter. It adds the
 // overhead of the shared one.
 func (b *builder) blockCaches() Line {
-	cfg := &b.w.RocksDB
+	cfg := &b.workload.RocksDB
 	if shared := cfg.SharedCache; shared.Value > 0 {
 		over := shared.Value.times(cacheOverhead)
 		b.add(RegionRocksDBOverhead.line(over, Measured, "0.30 x cache"))
@@ -68,7 +68,7 @@ func (b *builder) blockCaches() Line {
 // converted, stores with two column families fill the memtables of both. A shared cache without a write buffer manager does not bound
 // memtables.
 func (c *client) memtables() Line {
-	cfg := &c.w.RocksDB
+	cfg := &c.workload.RocksDB
 	if limit := cfg.WriteBufferLimit; cfg.SharedCache.Value > 0 && limit.Value > 0 {
 		half := limit.Value.times(flushOverhead)
 		return RegionMemtables.line(half, limit.From, "0.5 x write buffer manager, which is charged to the cache").labelled("memtables being flushed")
@@ -82,7 +82,7 @@ func (c *client) memtables() Line {
 		line = RegionMemtables.product(families, each, from, "column families x write buffer x max write buffers, while an old format is converted")
 	}
 	if !c.has(offsetsFamily) {
-		return line.expecting(min(each, max(c.w.Records.Average.Value, 0).Mul(checkpointRecords)).Mul(families))
+		return line.expecting(min(each, max(c.workload.Records.Average.Value, 0).Mul(checkpointRecords)).Mul(families))
 	}
 	why := line.Why + ", and 3 MiB for offsets"
 	if families == c.stores.instances {
@@ -94,7 +94,7 @@ func (c *client) memtables() Line {
 
 // cachedData returns the data that the block caches of a store can hold: not more than its size, where that is known.
 func (c *client) cachedData(s *Store) Bytes {
-	full := c.w.RocksDB.BlockCache.Value.Mul(s.Instances())
+	full := c.workload.RocksDB.BlockCache.Value.Mul(s.Instances())
 	if s.Size.Value > 0 {
 		return min(full, s.Size.Value)
 	}
@@ -105,7 +105,7 @@ func (c *client) cachedData(s *Store) Bytes {
 // the filter (10 bits), and an index entry for each block. From 4.2 on new files have no filter on the bottom level, with most of the
 // data; older files may have one.
 func (b *builder) tableReaders() Line {
-	average := max(b.w.Records.Average.Value, 1)
+	average := max(b.workload.Records.Average.Value, 1)
 	key := min(average, longestKey)
 	from := Measured
 	unknown := 0
@@ -123,7 +123,7 @@ func (b *builder) tableReaders() Line {
 			unknown++
 			return 0
 		}
-		from = weakest(from, s.Size.From, b.w.Records.Average.From)
+		from = weakest(from, s.Size.From, b.workload.Records.Average.From)
 		return s.Size.Value.Scale(5, int64(average.Mul(4))).Add(index(s))
 	}
 	bound := b.worstStores(cost)
@@ -144,7 +144,7 @@ func (b *builder) iterators() {
 	if b.stores.instances == 0 {
 		return
 	}
-	open := b.w.RocksDB.OpenIterators
+	open := b.workload.RocksDB.OpenIterators
 	if open.Value <= 0 {
 		open = Known(b.load.Threads, Assumed)
 	}

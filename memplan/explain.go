@@ -86,13 +86,13 @@ func (p Plan) explainLines(b *strings.Builder) {
 	}
 	row("POOL", "LINE", "BOUND", "EXPECTED", "FROM", "HOW")
 	for _, pool := range []Pool{Heap, Native} {
-		lines := slices.DeleteFunc(slices.Clone(p.Lines), func(l Line) bool { return l.Pool != pool })
+		lines := slices.DeleteFunc(slices.Clone(p.Lines), func(line Line) bool { return line.Pool != pool })
 		slices.SortStableFunc(lines, func(x, y Line) int { return cmp.Compare(y.Bound, x.Bound) })
 		var bound, expected Bytes
-		for _, l := range lines {
-			row(l.Pool.String(), l.Name, short(l.Bound), short(l.Expected), l.From.String(), how(l))
-			bound = bound.Add(l.Bound)
-			expected = expected.Add(l.Expected)
+		for _, line := range lines {
+			row(line.Pool.String(), line.Name, short(line.Bound), short(line.Expected), line.From.String(), how(line))
+			bound = bound.Add(line.Bound)
+			expected = expected.Add(line.Expected)
 		}
 		row(pool.String(), "sum", short(bound), short(expected), "", "")
 	}

@@ -9,7 +9,7 @@ func (r *layout) findings(plan *Plan, lines notes) []string {
 	n.ofSplit(plan.Split)
 	n.ofConfigs(r, plan)
 	n.ofSetter(r.client)
-	n.ofVersion(r.w)
+	n.ofVersion(r.workload)
 	return append(n, lines...)
 }
 
@@ -24,18 +24,18 @@ func (n *notes) ofSplit(s Split) {
 }
 
 // ofConfigs adds warnings about configs that cannot work, or cost more than necessary.
-func (n *notes) ofConfigs(c *layout, plan *Plan) {
-	cfg := &c.w.Clients.Producer
-	jvm := &c.w.JVM
+func (n *notes) ofConfigs(of *layout, plan *Plan) {
+	cfg := &of.workload.Clients.Producer
+	jvm := &of.workload.JVM
 	if cfg.BufferMemory.Value < cfg.BatchSize.Value {
 		n.warn("buffer.memory of %v is less than batch.size of %v: the producer throws IllegalArgumentException; raise buffer.memory",
 			cfg.BufferMemory.Value, cfg.BatchSize.Value)
 	}
-	if largest := c.w.Records.Largest; largest.From != Assumed && largest.Value > cfg.BufferMemory.Value {
+	if largest := of.workload.Records.Largest; largest.From != Assumed && largest.Value > cfg.BufferMemory.Value {
 		n.warn("the largest record of %v does not fit buffer.memory of %v: the producer throws RecordTooLargeException; raise buffer.memory",
 			largest.Value, cfg.BufferMemory.Value)
 	}
-	if c.w.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
+	if of.workload.Guarantee.Value == ExactlyOnceV1 && !of.has(eosV1Gone) {
 		n.warn("exactly_once has a producer for each active task: use exactly_once_v2, with one for each stream thread")
 	}
 	if jvm.HeapMode == HeapFixed && plan.Heap >= plan.Limit {
@@ -45,16 +45,16 @@ func (n *notes) ofConfigs(c *layout, plan *Plan) {
 
 // ofSetter adds warnings about an application's own rocksdb.config.setter. Its effect is not known. A setter that makes a cache or a filter
 // must close the replaced one, or each opened store leaks it (confluentinc/ksql #10096); before 2.3 it could not (KAFKA-8324).
-func (n *notes) ofSetter(c *client) {
-	cfg := &c.w.RocksDB
+func (n *notes) ofSetter(of *client) {
+	cfg := &of.workload.RocksDB
 	if cfg.Setter.Value == "" {
 		return
 	}
-	if before(c.version, Version{2, 3, 0}) {
+	if before(of.version, Version{2, 3, 0}) {
 		n.warn("rocksdb.config.setter %s: before 2.3 the objects of a setter are never closed, and leak with each opened store; upgrade", cfg.Setter.Value)
 		return
 	}
-	if !c.w.Bounded && cfg.BlockCache.From == Default && cfg.WriteBuffer.From == Default {
+	if !of.workload.Bounded && cfg.BlockCache.From == Default && cfg.WriteBuffer.From == Default {
 		n.warn("rocksdb.config.setter %s may change the caches and memtables, which count with the defaults of Kafka Streams: set their sizes, "+
 			"and make sure that it closes the cache that it replaces", cfg.Setter.Value)
 	}

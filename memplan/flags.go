@@ -155,11 +155,11 @@ func (p *flagParser) finish() {
 		}
 	}
 	var chosen []string
-	for _, c := range p.order {
-		if flag, ok := p.collectors[c]; ok {
+	for _, collector := range p.order {
+		if flag, ok := p.collectors[collector]; ok {
 			chosen = append(chosen, flag)
-			jvm.Collector = Known(c, App)
-			delete(p.collectors, c)
+			jvm.Collector = Known(collector, App)
+			delete(p.collectors, collector)
 		}
 	}
 	if len(chosen) > 1 {

@@ -7,7 +7,7 @@ import "slices"
 
 // group is an indexed assignment. It is computed once, in time n log n of its tasks.
 type group struct {
-	w         *Workload
+	workload  *Workload
 	processes []groupProcess
 	// tasks per subtopology, at least the observed ones; the last entry counts tasks of subtopologies that the workload lacks.
 	tasks []int
@@ -45,7 +45,7 @@ func (k taskKey) subtopology() int { return int(k >> 32) }
 
 // newGroup indexes an assignment.
 func newGroup(w *Workload, a Assignment) *group {
-	g := &group{w: w, tasks: make([]int, len(w.Subtopologies)+1)}
+	g := &group{workload: w, tasks: make([]int, len(w.Subtopologies)+1)}
 	index := make(map[string]int, len(w.Subtopologies))
 	for i := range w.Subtopologies {
 		index[w.Subtopologies[i].ID] = i
@@ -101,7 +101,7 @@ func (g *group) addPlaceholders(pods, unmatched int) {
 func (g *group) processOf(pod Pod, index map[string]int) groupProcess {
 	p := groupProcess{threads: clampCount(pod.Threads)}
 	if p.threads == 0 {
-		p.threads = max(clampCount(g.w.Threads.Value), 1)
+		p.threads = max(clampCount(g.workload.Threads.Value), 1)
 	}
 	p.all = make([]taskKey, 0, pod.Current.Len()+pod.Target.Len())
 	add := func(tasks []Task) {
@@ -156,7 +156,7 @@ func (g *group) count() {
 	assigned := 0
 	for i, task := range tasks {
 		perSubtopology[task.subtopology()]++
-		g.warming = g.warming || int(copies[i]) > 1+clampCount(g.w.Standbys.Value)
+		g.warming = g.warming || int(copies[i]) > 1+clampCount(g.workload.Standbys.Value)
 		if active[i] {
 			assigned++
 		}
@@ -164,7 +164,7 @@ func (g *group) count() {
 	for i := range g.tasks {
 		g.tasks[i] = max(g.tasks[i], perSubtopology[i])
 		g.total += g.tasks[i]
-		if i == len(g.tasks)-1 || g.w.Subtopologies[i].Stateful() {
+		if i == len(g.tasks)-1 || g.workload.Subtopologies[i].Stateful() {
 			g.stateful += g.tasks[i]
 		}
 	}
@@ -197,11 +197,13 @@ func (g *group) copies() (tasks []taskKey, copies []int32) {
 }
 
 // empty returns a load without tasks.
-func (g *group) empty() Load { return Load{Threads: 1, Caps: make([]Cap, len(g.w.Subtopologies))} }
+func (g *group) empty() Load {
+	return Load{Threads: 1, Caps: make([]Cap, len(g.workload.Subtopologies))}
+}
 
 // observed returns the present load of a process.
 func (g *group) observed(p *groupProcess) Load {
-	load := Load{Threads: p.threads, Active: len(p.active), Total: len(p.all), Caps: make([]Cap, len(g.w.Subtopologies))}
+	load := Load{Threads: p.threads, Active: len(p.active), Total: len(p.all), Caps: make([]Cap, len(g.workload.Subtopologies))}
 	foreign := Cap{} // tasks of subtopologies that the workload lacks
 	capOf := func(task taskKey) *Cap {
 		if i := task.subtopology(); i < len(load.Caps) {

@@ -94,12 +94,12 @@ func newProcess(w *Workload, load Load, policy Policy) *process {
 // directory and shared cache are those of the planned client.
 func (p *process) join(b *builder, other *Client) {
 	w := other.Workload
-	w.JVM = p.w.JVM
-	w.Allocator = p.w.Allocator
-	w.StateDir = p.w.StateDir
-	w.Bounded = p.w.Bounded
-	c := newClient(&w, other.Load)
-	all := c.newBuilder(nil, 40)
+	w.JVM = p.workload.JVM
+	w.Allocator = p.workload.Allocator
+	w.StateDir = p.workload.StateDir
+	w.Bounded = p.workload.Bounded
+	joined := newClient(&w, other.Load)
+	all := joined.newBuilder(nil, 40)
 	all.tunableLines()
 	all.fixedLines()
 	for _, line := range all.lines {
@@ -111,8 +111,8 @@ func (p *process) join(b *builder, other *Client) {
 	for _, warning := range all.notes {
 		b.warn("%s: %s", other.ApplicationID, warning)
 	}
-	p.opened = p.opened.plus(c.stores)
-	p.others = append(p.others, c)
+	p.opened = p.opened.plus(joined.stores)
+	p.others = append(p.others, joined)
 }
 
 // pinned returns the pin of a region, or else the value.
@@ -141,7 +141,7 @@ type ledger struct {
 // ledger returns the lines of the process with the tunable settings of a workload.
 func (p *process) ledger(w *Workload) *ledger {
 	l := &ledger{client: p.client, process: p}
-	if w != p.w {
+	if w != p.workload {
 		l.client = p.with(w)
 	}
 	b := l.newBuilder(p.policy.Pins, 10)

@@ -95,21 +95,21 @@ func PlanFor(w Workload, load Load, policy Policy, limit Bytes) Plan {
 		floors = p.atFloors()
 		chosen = p.choose(limit, defaults, floors)
 	}
-	r := chosen.at(limit)
-	plan := r.plan()
+	layout := chosen.at(limit)
+	plan := layout.plan()
 	plan.RequiredLimit = floors.requiredFor(limit)
 	plan.RequiredLimitAtDefaults = plan.RequiredLimit
 	if w.mayTune() {
 		plan.RequiredLimitAtDefaults = max(plan.RequiredLimit, defaults.requiredLimit(0))
 	}
-	plan.Deficits = r.deficits(&plan)
+	plan.Deficits = layout.deficits(&plan)
 	for _, problem := range problems(&w, policy, limit) {
 		plan.Warnings = append(plan.Warnings, problem.Error())
 	}
-	ofLimit := r.entries()
+	ofLimit := layout.entries()
 	plan.Lines = linesByPool(chosen.tunable.lines, p.fixed.lines, ofLimit.lines)
 	plan.Expected = plan.Heap.Add(expectedNative(plan.Lines))
-	plan.Warnings = append(plan.Warnings, r.findings(&plan, slices.Concat(chosen.tunable.notes, p.fixed.notes, ofLimit.notes))...)
+	plan.Warnings = append(plan.Warnings, layout.findings(&plan, slices.Concat(chosen.tunable.notes, p.fixed.notes, ofLimit.notes))...)
 	return plan
 }
 
@@ -136,8 +136,8 @@ func Bootstrap(jvm JVM, policy Policy, limit Bytes) Plan {
 // plan returns the numbers of the layout as a plan.
 func (r *layout) plan() Plan {
 	plan := Plan{Limit: r.limit, Headroom: r.headroom, Collector: r.collector, Load: r.load, Heap: r.heapHigh, Verdict: r.verdict(), Split: r.split()}
-	if r.w.JVM.HeapMode != HeapPlanned {
-		plan.Heap = r.w.JVM.HeapUnder(r.limit)
+	if r.workload.JVM.HeapMode != HeapPlanned {
+		plan.Heap = r.workload.JVM.HeapUnder(r.limit)
 	}
 	plan.Bound = r.heapHigh.Add(r.jvm).Add(plan.Split.StateRequired)
 	plan.Configs = r.configs(plan.Heap)
@@ -197,7 +197,7 @@ func (r *layout) deficits(plan *Plan) []Deficit {
 // heapCure describes how a heap that is a percentage of the limit reaches the required size, where the limit has room for it. A larger
 // limit would be the more expensive cure.
 func (r *layout) heapCure(required Bytes) string {
-	isPercentage := r.w.JVM.HeapMode == HeapPercent && r.w.JVM.MaxRAM.Value <= 0
+	isPercentage := r.workload.JVM.HeapMode == HeapPercent && r.workload.JVM.MaxRAM.Value <= 0
 	room := r.heapHigh.Sub(r.deficit)
 	if !isPercentage || required.Add(maxHeapAlignment) > room || r.limit <= 0 {
 		return ""

@@ -51,7 +51,7 @@ const (
 
 // regions adds the regions of the process that do not depend on the limit.
 func (p *process) regions(b *builder) {
-	jvm := &p.w.JVM
+	jvm := &p.workload.JVM
 	shared := Bytes(0)
 	if jvm.Metaspace.From == Measured {
 		shared = sharedClasses
@@ -68,7 +68,7 @@ func (p *process) regions(b *builder) {
 func (p *process) stacks(b *builder) {
 	unit := residentStack
 	from := Assumed
-	if stack := p.w.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
+	if stack := p.workload.JVM.ThreadStack; stack.Value > 0 && stack.Value < unit {
 		unit = stack.Value
 		from = stack.From
 	}

@@ -9,7 +9,7 @@ const batchOverhead Bytes = 88
 
 // producers adds the lines of the producers: buffer pools, compression contexts and split batches.
 func (b *builder) producers() {
-	cfg := &b.w.Clients.Producer
+	cfg := &b.workload.Clients.Producer
 	count, from := b.producerCount()
 	batches := b.openBatches(count)
 	// The pool fills lazily, batch by batch.
@@ -22,16 +22,16 @@ func (b *builder) producers() {
 // producerCount returns the number of producers: one for each stream thread, or one for each active task with EOSv1 (ActiveTaskCreator up
 // to 3.9).
 func (c *client) producerCount() (Count, Provenance) {
-	if c.w.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
-		return max(worstActive(c, func(*Subtopology) Count { return 1 }), 1), c.w.Guarantee.From
+	if c.workload.Guarantee.Value == ExactlyOnceV1 && !c.has(eosV1Gone) {
+		return max(worstActive(c, func(*Subtopology) Count { return 1 }), 1), c.workload.Guarantee.From
 	}
-	return c.streamThreads(), c.w.Threads.From
+	return c.streamThreads(), c.workload.Threads.From
 }
 
 // openBatches bounds the batches that are open at once: one for each partition that a producer writes to, and no more than fit
 // buffer.memory (RecordAccumulator reserves batch.size for each).
 func (c *client) openBatches(producers Count) Count {
-	cfg := &c.w.Clients.Producer
+	cfg := &c.workload.Clients.Producer
 	fitting := Count(max(cfg.BufferMemory.Value, 0) / max(cfg.BatchSize.Value, 1))
 	return min(c.writtenPartitions(producers), fitting.Mul(producers))
 }
@@ -40,9 +40,9 @@ func (c *client) openBatches(producers Count) Count {
 // writes to it.
 func (c *client) writtenPartitions(producers Count) Count {
 	written := worstActive(c, changelogs)
-	for i := range c.w.Subtopologies {
+	for i := range c.workload.Subtopologies {
 		onThreads := min(producers, Count(c.load.Caps[i].Active))
-		written = written.Add(countOf(c.w.Subtopologies[i].WrittenPartitions).Mul(onThreads))
+		written = written.Add(countOf(c.workload.Subtopologies[i].WrittenPartitions).Mul(onThreads))
 	}
 	return written
 }
@@ -50,7 +50,7 @@ func (c *client) writtenPartitions(producers Count) Count {
 // compression adds the memory of the codec for each open batch. buffer.memory does not bound it. Any producer may write to any partition.
 // But records go by their keys, so that at one time each partition probably has a batch open in one producer (docs/calibration.md).
 func (b *builder) compression(batches, probable Count) {
-	cfg := &b.w.Clients.Producer
+	cfg := &b.workload.Clients.Producer
 	heap, native := b.compressionContext()
 	from := weakest(cfg.Compression.From, cfg.CompressionLevel.From)
 	b.add(RegionCompressionHeap.product(batches, heap, from, "open batches x the codec's buffers").expecting(heap.Mul(probable)))
@@ -76,7 +76,7 @@ const zstdOutput Bytes = 131_591 + 62
 // Sources: GzipCompression (16 + 8 KiB; zlib's deflate state is 256 KiB by its manual), SnappyCompression (32 KiB in, 38 KiB out),
 // Lz4BlockOutputStream (64 KiB in, about as much out), ZstdCompression (16 KiB before the output array from 2.8 on, KAFKA-10470).
 func (c *client) compressionContext() (heap, native Bytes) {
-	cfg := &c.w.Clients.Producer
+	cfg := &c.workload.Clients.Producer
 	switch cfg.Compression.Value {
 	case Gzip:
 		return 24 * KiB, 256 * KiB
@@ -116,7 +116,7 @@ func zstdNative(level int) Bytes {
 // once (ProducerBatch.split). It happens with compression only, where the size of a batch is an estimate. Up to 2.5 each part keeps its
 // compressor open as well: one part held 307,176 B of heap and 800,074 B of native memory (heap dump of KAFKA-9703).
 func (b *builder) splitBatches(producers Count) {
-	cfg := &b.w.Clients.Producer
+	cfg := &b.workload.Clients.Producer
 	if heap, _ := b.compressionContext(); heap == 0 || cfg.BatchSize.Value <= 0 {
 		return
 	}

@@ -41,19 +41,21 @@ func (b *builder) records() {
 }
 
 // averageRecord returns the average size of a record, at least a least one.
-func (c *client) averageRecord(least Bytes) Bytes { return max(c.w.Records.Average.Value, least) }
+func (c *client) averageRecord(least Bytes) Bytes {
+	return max(c.workload.Records.Average.Value, least)
+}
 
 // recordQueues adds the queues of the input partitions. A partition is paused only after a poll has filled it beyond
 // buffered.records.per.partition, so it may hold max.poll.records more (StreamTask.addRecords). No byte bound exists (KIP-770 was
 // reverted); records count with their average size.
 func (b *builder) recordQueues() {
-	clients := &b.w.Clients
+	clients := &b.workload.Clients
 	perRecord := b.averageRecord(0).Add(queuedOverhead)
 	buffered := countOf(clients.BufferedRecordsPerPartition.Value)
 	polled := countOf(clients.Main.MaxPollRecords.Value)
 	partitions := b.partitions(mainRole)
 	b.add(RegionRecordQueues.product(partitions, perRecord.Mul(buffered+polled),
-		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, b.w.Records.Average.From),
+		weakest(clients.BufferedRecordsPerPartition.From, clients.Main.MaxPollRecords.From, b.workload.Records.Average.From),
 		"input partitions x (buffered.records.per.partition + max.poll.records) x (average record + 200 B)").
 		expecting(perRecord.Mul(buffered).Mul(partitions)))
 }
@@ -64,16 +66,16 @@ func (b *builder) restoreRecords() {
 		return
 	}
 	average := b.averageRecord(0)
-	polled := b.w.Clients.Restore.MaxPollRecords
+	polled := b.workload.Clients.Restore.MaxPollRecords
 	count := b.streamThreads() * countOf(polled.Value)
-	from := weakest(polled.From, b.w.Records.Average.From)
+	from := weakest(polled.From, b.workload.Records.Average.From)
 	b.add(RegionRestoreRecords.product(count, average.Add(queuedOverhead), from, "threads x max.poll.records x (average record + 200 B)"))
 	b.add(RegionRestoreBatches.product(count, average, from, "threads x max.poll.records x average record"))
 }
 
 // recordCache adds the record cache with its full cost: it counts serialized bytes, but the heap holds objects.
 func (b *builder) recordCache() {
-	cache := b.w.Clients.RecordCache
+	cache := b.workload.Clients.RecordCache
 	if cache.Value <= 0 || !b.caches() {
 		return
 	}
@@ -81,13 +83,13 @@ func (b *builder) recordCache() {
 	if b.has(cacheKeepsSource) {
 		why = " x (entry + 350 B + source record) / entry: the cache counts less than the heap holds"
 	}
-	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.w.Records.Average.From), recordCacheConfig.nameIn(b.version)+why))
+	b.add(RegionRecordCache.line(b.cacheOnHeap(cache.Value), weakest(cache.From, b.workload.Records.Average.From), recordCacheConfig.nameIn(b.version)+why))
 }
 
 // cacheOnHeap returns the heap of a full record cache: (accounted + 265 B) / accounted, from 4.1 on with the source record, which counts as
 // of average size; and 2.5 times where record sizes are assumed (2.2 for records of 1,000 B, 4.8 for those of 24 B).
 func (c *client) cacheOnHeap(cache Bytes) Bytes {
-	average := c.w.Records.Average
+	average := c.workload.Records.Average
 	if average.From == Assumed || average.Value <= 0 {
 		return cache.Scale(5, 2)
 	}
@@ -101,18 +103,18 @@ func (c *client) cacheOnHeap(cache Bytes) Bytes {
 
 // caches reports whether any store may use the record cache. Without a known topology it may.
 func (c *client) caches() bool {
-	for i := range c.w.Subtopologies {
-		if cachedStores(&c.w.Subtopologies[i]) > 0 {
+	for i := range c.workload.Subtopologies {
+		if cachedStores(&c.workload.Subtopologies[i]) > 0 {
 			return true
 		}
 	}
-	return len(c.w.Subtopologies) == 0
+	return len(c.workload.Subtopologies) == 0
 }
 
 // uncommitted adds the uncommitted writes of transactional stores (KIP-892, 4.4): a TreeMap on the heap and a WriteBatch outside. Both count
 // towards statestore.uncommitted.max.bytes, so half of it each.
 func (b *builder) uncommitted() {
-	clients := &b.w.Clients
+	clients := &b.workload.Clients
 	if !clients.TransactionalStores.Value || !b.has(transactionalStores) {
 		return
 	}
@@ -124,7 +126,7 @@ func (b *builder) uncommitted() {
 	half := limit.Value.Scale(1, 2)
 	average := b.averageRecord(1)
 	expected := half
-	if b.w.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
+	if b.workload.Guarantee.Value != AtLeastOnce { // a commit every 100 ms (StreamsConfig.EOS_DEFAULT_COMMIT_INTERVAL_MS): about a poll of each thread
 		polled := b.streamThreads() * countOf(clients.Main.MaxPollRecords.Value)
 		expected = min(half, average.Mul(polled))
 	}
@@ -167,7 +169,7 @@ func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Byte
 	bound := c.worstStores(func(store *Store) Bytes {
 		each := cost(store)
 		if each > 0 {
-			from = weakest(from, store.Size.From, c.w.Records.Average.From)
+			from = weakest(from, store.Size.From, c.workload.Records.Average.From)
 		}
 		return each
 	})
@@ -176,7 +178,7 @@ func (c *client) heapStoreLine(region Region, why string, cost func(*Store) Byte
 
 // application adds the application's own memory.
 func (b *builder) application() {
-	own := b.w.Application
+	own := b.workload.Application
 	b.add(RegionApplicationHeap.line(own.LiveSet.Value, own.LiveSet.From, "the application's own live set"))
 	b.add(RegionApplicationNative.line(own.Native.Value, own.Native.From, "the application's own native memory, other agents"))
 }

@@ -31,14 +31,14 @@ type storeTotals struct {
 // rocksDB adds the lines of the state stores: those of default or of bounded RocksDB, and those of both. The layout adds the shared cache.
 func (b *builder) rocksDB() {
 	totals := b.stores
-	fixed := RegionStoreFixed.line(totals.fixed, b.w.Version.From,
+	fixed := RegionStoreFixed.line(totals.fixed, b.workload.Version.From,
 		"the fixed cost of an open instance (measured), and of one more of a segmented store for a moment")
 	if unit := totals.fixed.per(totals.instances); unit.Mul(totals.instances) == totals.fixed {
 		fixed.Count = totals.instances
 		fixed.Unit = unit
 	}
 	b.add(fixed)
-	if b.w.Bounded {
+	if b.workload.Bounded {
 		b.ownCaches()
 	} else {
 		b.defaultStores()
@@ -63,7 +63,7 @@ func (c *client) storeTotals() storeTotals {
 		families:  worstTotal(c, dataFamilies),
 		fixed:     worstTotal(c, c.fixedCost),
 	}
-	global := Subtopology{Stores: c.w.GlobalStores}
+	global := Subtopology{Stores: c.workload.GlobalStores}
 	return tasks.plus(storeTotals{instances: instances(&global), families: dataFamilies(&global), fixed: c.fixedCost(&global)})
 }
 
@@ -85,7 +85,7 @@ func (c *client) fixedCost(s *Subtopology) Bytes {
 
 // stateDirectory adds the files of a state directory in memory.
 func (b *builder) stateDirectory() {
-	if !b.w.StateDir.InMemory {
+	if !b.workload.StateDir.InMemory {
 		return
 	}
 	from := Measured

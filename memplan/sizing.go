@@ -13,52 +13,53 @@ type layout struct {
 	// heapLow and heapHigh are the range of the JVM's heap. The heap lines are compared with low; high counts towards the limit.
 	heapLow, heapHigh Bytes
 	cache             sharedCache
-	// usable is the part of the heap that lines may fill, cacheLeft the rest of it for record caches. They lack the heap deficit.
-	usable, cacheLeft, heapDeficit Bytes
+	// usable is the part of the heap that lines may fill. They lack the heap deficit.
+	usable, heapDeficit Bytes
 	// native is the limit without headroom and heap, jvm the part of it that belongs to no store, state the rest for the stores. They lack
 	// the deficit.
 	native, jvm, state, deficit Bytes
 }
 
 // at divides a limit with the collector that the JVM would choose.
-func (l *ledger) at(limit Bytes) layout { return l.divide(limit, l.w.JVM.collectorFor(limit)) }
+func (l *ledger) at(limit Bytes) layout { return l.divide(limit, l.workload.JVM.collectorFor(limit)) }
 
 // divide divides a limit, top-down: headroom and page cache first, then the lines of the ledger with the smallest cache, then the heap with
 // its collector. The rest goes to the cache. Limits count in whole MiB, so that rounding never makes a larger limit hold less.
 func (l *ledger) divide(limit Bytes, collector Collector) layout {
 	limit = max(limit, 0)
 	whole := limit.alignDown(MiB)
-	policy := &l.process.policy
-	r := layout{ledger: l, limit: limit, collector: collector}
-	r.headroom = whole.Scale(int64(policy.HeadroomPercent), 100).Add(limit.Sub(whole))
-	r.pageCache = l.process.pinned(RegionPageCache, max(policy.PageCacheFloor, whole.Scale(int64(policy.PageCachePercent), 100)))
-	r.pageTables = l.process.pinned(RegionKernel, whole.Scale(1, pageTableRatio))
-	r.jvm = l.sums[termJVM].Add(r.pageCache).Add(r.pageTables)
-	stateRequired := l.sums[termState].Add(l.process.costOf(l.smallest))
+	p := l.process
+	headroom := whole.Scale(int64(p.policy.HeadroomPercent), 100).Add(limit.Sub(whole))
+	pageCache := p.pinned(RegionPageCache, max(p.policy.PageCacheFloor, whole.Scale(int64(p.policy.PageCachePercent), 100)))
+	pageTables := p.pinned(RegionKernel, whole.Scale(1, pageTableRatio))
+	jvm := l.sums[termJVM].Add(pageCache).Add(pageTables)
+	stateRequired := l.sums[termState].Add(p.costOf(l.smallest))
 
-	r.heapLow, r.heapHigh = l.heapFor(whole, limit.Sub(r.headroom).Sub(r.jvm).Sub(stateRequired), collector)
-	r.collectorNative = l.process.pinned(RegionCollector, collectorOverhead(collector, r.heapHigh))
-	r.jvm = r.jvm.Add(r.collectorNative)
+	heapLow, heapHigh := l.heapFor(whole, limit.Sub(headroom).Sub(jvm).Sub(stateRequired), collector)
+	collectorNative := p.pinned(RegionCollector, collectorOverhead(collector, heapHigh))
+	jvm = jvm.Add(collectorNative)
 
 	// native: limit - headroom - heap - JVM = State
-	r.native = limit.Sub(r.headroom).Sub(r.heapHigh)
-	r.state = r.native.Sub(r.jvm)
-	r.deficit = stateRequired.Sub(r.state)
+	native := limit.Sub(headroom).Sub(heapHigh)
+	state := native.Sub(jvm)
 
 	// heap: usable heap - Process - Producer - Consumer - Buffer = Cache
-	r.usable = usableHeap(r.heapLow)
-	r.cacheLeft = r.usable.Sub(l.sums[termProcess]).Sub(l.sums[termProducer]).Sub(l.sums[termConsumer]).Sub(l.sums[termBuffer])
-	r.heapDeficit = l.sums[termCache].Sub(r.cacheLeft)
+	usable := usableHeap(heapLow)
+	cacheLeft := usable.Sub(l.sums[termProcess]).Sub(l.sums[termProducer]).Sub(l.sums[termConsumer]).Sub(l.sums[termBuffer])
 
-	r.cache = l.process.expandedCache(l.smallest, r.state.Sub(stateRequired))
-	return r
+	return layout{
+		ledger: l, limit: limit, headroom: headroom, pageCache: pageCache, pageTables: pageTables, collector: collector, collectorNative: collectorNative,
+		heapLow: heapLow, heapHigh: heapHigh, cache: p.expandedCache(l.smallest, state.Sub(stateRequired)),
+		native: native, jvm: jvm, state: state, deficit: stateRequired.Sub(state),
+		usable: usable, heapDeficit: l.sums[termCache].Sub(cacheLeft),
+	}
 }
 
 // heapFor returns the range of the heap under a limit. A planned heap holds its lines, and is never below LeastHeap. Without LeastHeap it is
 // not below the JVM's own heap either, unless the native side requires that memory. With LeastHeap the heap is the same under every limit,
 // so that a raised limit goes to the native side.
 func (l *ledger) heapFor(whole, left Bytes, collector Collector) (low, high Bytes) {
-	jvm := &l.w.JVM
+	jvm := &l.workload.JVM
 	if jvm.HeapMode != HeapPlanned {
 		return jvm.heapRange(whole)
 	}
@@ -97,7 +98,7 @@ func (r *layout) verdict() Verdict {
 	switch {
 	case r.fits():
 		return Fits
-	case r.deficit <= 0 && r.w.JVM.heapIsGiven():
+	case r.deficit <= 0 && r.workload.JVM.heapIsGiven():
 		return HeapTooSmall
 	default:
 		return LimitTooSmall
@@ -107,9 +108,9 @@ func (r *layout) verdict() Verdict {
 // entries returns the lines that depend on the limit, and their warnings.
 func (r *layout) entries() entries {
 	b := r.newBuilder(r.process.policy.Pins, 7)
-	b.add(RegionHeapReserve.line(r.heapHigh.Sub(r.heap), r.w.JVM.heapFrom(), "heap - its lines: room for the collector"))
+	b.add(RegionHeapReserve.line(r.heapHigh.Sub(r.heap), r.workload.JVM.heapFrom(), "heap - its lines: room for the collector"))
 	b.add(RegionCollector.line(r.collectorNative, Measured, "beside the heap, by collector and heap size"))
-	if r.w.Bounded {
+	if r.workload.Bounded {
 		b.sharedCache(r.cache)
 	}
 	b.add(RegionKernel.line(r.pageTables, Derived, "limit / 512"))
@@ -125,7 +126,7 @@ const maxLimit = int64(MaxBytes / MiB)
 func (l *ledger) requiredLimit(least Bytes) Bytes {
 	low := max(int64(max(least, 0).alignUp(MiB)/MiB), 1)
 	auto := int64(serverClass / MiB)
-	if before := l.w.JVM.collectorFor(serverClass - MiB); before != l.w.JVM.collectorFor(serverClass) && low < auto {
+	if before := l.workload.JVM.collectorFor(serverClass - MiB); before != l.workload.JVM.collectorFor(serverClass) && low < auto {
 		if limit, ok := l.bisect(low, auto-1); ok {
 			return limit
 		}

@@ -17,7 +17,7 @@ func survives(w Workload, a Assignment, policy Policy, limits map[string]Bytes) 
 
 // allFit reports whether each pod's limit holds its load.
 func allFit(w *Workload, a Assignment, policy Policy, limits map[string]Bytes, loads []Load) bool {
-	floors := floorsOf{w: w, policy: policy}
+	floors := floorsOf{workload: w, policy: policy}
 	for i, pod := range a.Pods {
 		limit, limited := limits[pod.Name]
 		if !limited {
@@ -32,16 +32,16 @@ func allFit(w *Workload, a Assignment, policy Policy, limits map[string]Bytes, l
 
 // floorsOf returns ledgers of a workload with all settings at their floors. Equal loads in a row share a ledger.
 type floorsOf struct {
-	w      *Workload
-	policy Policy
-	load   Load
-	last   *ledger
+	workload *Workload
+	policy   Policy
+	load     Load
+	last     *ledger
 }
 
 func (f *floorsOf) of(load Load) *ledger {
 	if f.last == nil || !load.equal(f.load) {
 		f.load = load
-		f.last = newProcess(f.w, load, f.policy).atFloors()
+		f.last = newProcess(f.workload, load, f.policy).atFloors()
 	}
 	return f.last
 }

@@ -49,8 +49,8 @@ func (c *client) leastResponse(r role) int64 {
 	if partitions == 0 { // this consumer reads nothing
 		return noFloor
 	}
-	floor := max(leastFetch.Mul(partitions), c.w.Records.LargestBatch.Value)
-	if own := r.of(c.w).MaxPartitionFetchBytes; own.From != Default {
+	floor := max(leastFetch.Mul(partitions), c.workload.Records.LargestBatch.Value)
+	if own := r.of(c.workload).MaxPartitionFetchBytes; own.From != Default {
 		floor = max(floor, own.Value)
 	}
 	return int64(floor)
@@ -61,7 +61,7 @@ func (c *client) leastPartitionFetch(r role) int64 {
 	if c.partitions(r) == 0 {
 		return noFloor
 	}
-	return int64(max(leastFetch, c.w.Records.LargestBatch.Value))
+	return int64(max(leastFetch, c.workload.Records.LargestBatch.Value))
 }
 
 // leastPolled returns the floor of max.poll.records and buffered.records.per.partition. Only the main consumer is lowered:
@@ -76,10 +76,10 @@ func (c *client) leastPolled(r role) int64 {
 // leastBuffer returns the floor of buffer.memory: one request, and a batch for each partition that a thread may write. With less than
 // batch.size the producer does not start, and it refuses a record that does not fit.
 func (c *client) leastBuffer(role) int64 {
-	cfg := &c.w.Clients.Producer
+	cfg := &c.workload.Clients.Producer
 	producers, _ := c.producerCount()
 	written := c.writtenPartitions(producers).dividedBy(producers)
-	return int64(max(cfg.MaxRequestSize.Value, cfg.BatchSize.Value.Mul(written), c.w.Records.Largest.Value))
+	return int64(max(cfg.MaxRequestSize.Value, cfg.BatchSize.Value.Mul(written), c.workload.Records.Largest.Value))
 }
 
 // leastRecordCache returns the floor of the record cache. It is never switched off, since the application would then send more records.
@@ -106,13 +106,13 @@ type lowerable struct {
 
 // findLowerable returns the settings that the plan may lower; none if it may not choose configs.
 func (c *client) findLowerable() []lowerable {
-	if !c.w.mayTune() {
+	if !c.workload.mayTune() {
 		return nil
 	}
 	var found []lowerable
 	for i := range tunableSettings {
 		s := &tunableSettings[i]
-		now := s.number.get(c.w, s.role)
+		now := s.number.get(c.workload, s.role)
 		floor := s.floor(c, s.role)
 		if now.From == Default && now.Value > floor {
 			found = append(found, lowerable{setting: s, initial: now.Value, floor: floor})
@@ -127,7 +127,7 @@ func (w *Workload) mayTune() bool { return w.Bounded && len(w.Subtopologies) > 0
 // lowered returns the workload with its lowerable settings lowered by so many steps, the first setting first. 0 changes nothing, allSteps
 // gives the floors.
 func (p *process) lowered(steps int) *Workload {
-	w := *p.w
+	w := *p.workload
 	for _, s := range p.lowerable {
 		taken := min(steps, loweringSteps)
 		if taken <= 0 {
@@ -144,7 +144,7 @@ func (p *process) lowered(steps int) *Workload {
 func (p *process) allSteps() int { return loweringSteps * len(p.lowerable) }
 
 // atDefaults returns the ledger with the settings of the application.
-func (p *process) atDefaults() *ledger { return p.ledger(p.w) }
+func (p *process) atDefaults() *ledger { return p.ledger(p.workload) }
 
 // atFloors returns the ledger with all lowerable settings at their floors: the smallest requirement of the load.
 func (p *process) atFloors() *ledger { return p.ledger(p.lowered(p.allSteps())) }
@@ -183,8 +183,8 @@ func (p *process) fit(limit Bytes, floors *ledger) *ledger {
 		}
 	}
 	for _, s := range p.lowerable { // a setting without an effect returns to its default
-		if s.number.get(best.w, s.role).From == Derived {
-			w := *best.w
+		if s.number.get(best.workload, s.role).From == Derived {
+			w := *best.workload
 			s.number.set(&w, s.role, Known(s.initial, Default))
 			try(&w)
 		}
@@ -194,17 +194,17 @@ func (p *process) fit(limit Bytes, floors *ledger) *ledger {
 
 // expand gives the rest of the heap of a layout to the record cache: up to half of the memtables, in steps of a MiB.
 func (l *ledger) expand(r *layout) *ledger {
-	cache := l.w.Clients.RecordCache
+	cache := l.workload.Clients.RecordCache
 	_, pinned := l.process.policy.Pins[RegionRecordCache]
 	mayGrow := cache.From == Default && cache.Value > 0 && !pinned
-	if !mayGrow || !l.caches() || l.w.Application.LiveSet.From == Assumed {
+	if !mayGrow || !l.caches() || l.workload.Application.LiveSet.From == Assumed {
 		return l
 	}
 	more := min(Bytes(0).Sub(r.heapDeficit)/max(l.cacheOnHeap(MiB), 1), (r.cache.memtables/2).Sub(cache.Value)/MiB)
 	if more < 1 {
 		return l
 	}
-	w := *l.w
+	w := *l.workload
 	w.Clients.RecordCache = Known(cache.Value.Add(MiB.Mul(Count(more))), Derived)
 	return l.process.ledger(&w)
 }

@@ -9,54 +9,57 @@ import (
 	"strings"
 )
 
-// check says what is wrong with a sub-topology: nodes that are there twice or not at all, arrows in a circle, a text that is cut off.
-// seen are the lines of the nodes of all sub-topologies: a name is used once in a topology.
+// check returns an error for duplicate and missing nodes, arrows in a circle, and a text that is cut off. seen has the lines of the nodes of
+// all sub-topologies: names are unique in a topology.
 func (p *part) check(seen map[string]int) error {
 	byName := map[string]*node{}
 	sources := 0
 	for _, n := range p.nodes {
 		key := p.named + "\n" + n.name
 		if line, twice := seen[key]; twice {
-			return fmt.Errorf("line %d: node %s is there twice, first on line %d", n.line, quoted(n.name), line)
+			return fmt.Errorf("line %d: duplicate node %s, first on line %d", n.line, quoted(n.name), line)
 		}
-		seen[key], byName[n.name] = n.line, n
+		seen[key] = n.line
+		byName[n.name] = n
 		if n.kind == "Source" {
 			sources++
 		}
-		if n.kind != "Sink" && !n.forward || n.kind != "Source" && !n.back {
-			return fmt.Errorf("line %d: %s %s lacks an arrow: the text is cut off, give the whole of it", n.line, strings.ToLower(n.kind), quoted(n.name))
+		complete := (n.kind == "Sink" || n.forward) && (n.kind == "Source" || n.back)
+		if !complete {
+			return fmt.Errorf("line %d: %s %s has no arrow: the text is cut off", n.line, strings.ToLower(n.kind), quoted(n.name))
 		}
 	}
 	if sources == 0 {
-		return fmt.Errorf("line %d: sub-topology %s has no source: give the whole text", p.line, p.id)
+		return fmt.Errorf("line %d: sub-topology %s has no source: the text is incomplete", p.line, p.id)
 	}
 	if err := p.checkArrows(byName); err != nil {
 		return err
 	}
 	if n := p.circle(byName); n != nil {
-		return fmt.Errorf("line %d: %s leads back to itself: a topology has no cycles, but for those through a topic", n.line, quoted(n.name))
+		return fmt.Errorf("line %d: %s leads back to itself: a topology has cycles through topics only", n.line, quoted(n.name))
 	}
 	return nil
 }
 
-// checkArrows looks for arrows to and from nodes that are not there.
+// checkArrows returns an error for arrows to and from missing nodes.
 func (p *part) checkArrows(byName map[string]*node) error {
 	for _, n := range p.nodes {
 		for _, name := range slices.Concat(n.successors, n.predecessors) {
 			if byName[name] == nil {
-				return fmt.Errorf("line %d: %s is connected with %s, which sub-topology %s does not have: give the whole text", n.line, quoted(n.name), quoted(name), p.id)
+				return fmt.Errorf("line %d: %s is connected to %s, but sub-topology %s has no such node: the text is incomplete", n.line,
+					quoted(n.name), quoted(name), p.id)
 			}
 		}
 		for _, name := range n.successors {
 			if byName[name].kind == "Source" {
-				return fmt.Errorf("line %d: %s leads to source %s: only a topic can", n.line, quoted(n.name), quoted(name))
+				return fmt.Errorf("line %d: %s leads to source %s: only topics lead to sources", n.line, quoted(n.name), quoted(name))
 			}
 		}
 	}
 	return nil
 }
 
-// circle is a node that leads back to itself, or nil (Kahn's algorithm, and then a walk backwards among the nodes that are left).
+// circle returns a node that leads back to itself, or nil (Kahn's algorithm, and then a walk backwards among the remaining nodes).
 func (p *part) circle(byName map[string]*node) *node {
 	before := map[*node][]*node{}
 	open := map[*node]int{}
@@ -91,7 +94,7 @@ func (p *part) circle(byName map[string]*node) *node {
 	return n
 }
 
-// subtopology is the public form of a part that makes tasks.
+// subtopology returns the public form of a part with tasks.
 func (p *part) subtopology() Subtopology {
 	s := Subtopology{ID: p.id, Line: p.line}
 	at := map[string]int{}
@@ -102,7 +105,8 @@ func (p *part) subtopology() Subtopology {
 		case "Sink":
 			sink := Sink{Name: n.name, Line: n.line, Topic: n.text}
 			if n.dynamic {
-				sink.Topic, sink.Extractor = "", n.text
+				sink.Topic = ""
+				sink.Extractor = n.text
 			}
 			s.Sinks = append(s.Sinks, sink)
 		default:
@@ -113,7 +117,7 @@ func (p *part) subtopology() Subtopology {
 	return s
 }
 
-// addStores adds the stores that a processor names. at holds where each store is.
+// addStores adds the stores of a processor. at has the index of each store.
 func (s *Subtopology) addStores(n *node, at map[string]int) {
 	for _, name := range n.list {
 		i, known := at[name]
@@ -126,7 +130,7 @@ func (s *Subtopology) addStores(n *node, at map[string]int) {
 	}
 }
 
-// globalStore is the public form of a part that is a global store: a source and the processor that keeps it.
+// globalStore returns the public form of a global store: a source, and the processor with the store.
 func (p *part) globalStore() (GlobalStore, error) {
 	result := GlobalStore{Line: p.line}
 	for _, n := range p.nodes {
@@ -140,7 +144,7 @@ func (p *part) globalStore() (GlobalStore, error) {
 		}
 	}
 	if result.Name == "" || result.Topic == "" {
-		return GlobalStore{}, fmt.Errorf("line %d: global store %s lacks its topic or its store: give the whole text", p.line, p.id)
+		return GlobalStore{}, fmt.Errorf("line %d: global store %s has no topic or no store: the text is incomplete", p.line, p.id)
 	}
 	return result, nil
 }

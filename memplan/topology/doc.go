@@ -1,7 +1,7 @@
 // Copyright The Streamweir Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topology reads the text that Topology#describe() prints and gives the pieces of a [memplan.Workload] that it tells.
+// Package topology parses the output of Topology#describe() and derives parts of a [memplan.Workload] from it.
 //
 // The text of Kafka 2.0 and later (InternalTopologyBuilder.TopologyDescription, printed by 4.4.0):
 //
@@ -22,12 +22,12 @@
 //	      --> none
 //	      <-- KSTREAM-SOURCE-0000000005
 //
-// A source with a pattern shows the pattern in place of the list. A sink that chooses its topic by record shows
-// "(extractor class: ...)". Kafka 0.11 to 1.1 print a node on one line, with no space before the parenthesis and no brackets around
-// topics, under "Sub-topologies:" and "Global Stores:". Indentation and blank lines mean nothing, and the header may be missing.
+// A source with a pattern has the pattern in place of the list. A sink that chooses its topic by record has "(extractor class: ...)". Kafka
+// 0.11 to 1.1 print a node on one line, with no space before the parenthesis and no brackets around topics, under "Sub-topologies:" and
+// "Global Stores:". Indentation and blank lines have no meaning, and the header may be missing.
 //
-// What the text does not tell is counted on the safe side, and each such choice is an [Assumption]: the kind of a store whose name may
-// hide a window, the partitions of a topic, the topics of a sink that chooses them by record.
+// Facts that are not in the text count on the safe side, and each of them is an [Assumption]: the kind of a store with a name that may hide
+// a window, the partitions of a topic, the topics of a sink that chooses them by record.
 //
-// Names of nodes must not contain ", ": the text separates names with it. The DSL allows no such names (Named.validate).
+// Names of nodes must not contain ", ", since it separates names in the text. The DSL allows no such names (Named.validate).
 package topology

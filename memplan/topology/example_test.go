@@ -49,5 +49,5 @@ func ExampleTopology_Pieces() {
 	}
 	// Output:
 	// 24 tasks
-	// line 12: topic counts-repartition counts 12 partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number
+	// line 12: topic counts-repartition counts 12 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number
 }

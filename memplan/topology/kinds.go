@@ -11,9 +11,8 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// byName are the store names that Kafka Streams makes, and what they tell. Read from the descriptions that 4.4.0 prints of topologies
-// with each operator, and from KStreamImplJoin, StreamJoined, KTableImpl and KTableSuppressProcessorSupplier. The first that matches
-// counts.
+// byName has the kinds of the store names that Kafka Streams generates. Sources: descriptions of topologies with each operator, printed by
+// 4.4.0, and KStreamImplJoin, StreamJoined, KTableImpl and KTableSuppressProcessorSupplier. The first match counts.
 var byName = []struct {
 	name *regexp.Regexp
 	kind memplan.StoreKind
@@ -28,10 +27,10 @@ var byName = []struct {
 	{regexp.MustCompile(`-STATE-STORE-\d+$`), memplan.TimestampedKeyValue},
 }
 
-// aggregations is the index in byName of the names that do not tell whether there is a window.
+// aggregations is the index in byName of the names with or without a window.
 const aggregations = 4
 
-// tableProcessor are processors that keep a table of their own: never windowed. KTABLE-JOINTHIS and -JOINOTHER read the other table's.
+// tableProcessor matches processors with their own table: never windowed. KTABLE-JOINTHIS and -JOINOTHER read the other table's store.
 var tableProcessor = regexp.MustCompile(`^(KTABLE-(SOURCE|FILTER|MAPVALUES|MERGE|AGGREGATE|REDUCE|FK-JOIN-OUTPUT)|KSTREAM-TOTABLE)-\d+$`)
 
 // lookup finds the processors of a subtopology by name.
@@ -45,9 +44,9 @@ func (s Subtopology) lookup() *lookup {
 	return l
 }
 
-// kindOf is the kind of a store, and whether its name or its processors tell it. A kind that they do not tell is Window, the one of which
-// a task opens the most instances.
-func (l *lookup) kindOf(store Store) (kind memplan.StoreKind, told bool) {
+// kindOf returns the kind of a store, and whether its name or its processors determine it. An undetermined kind counts as Window, the kind
+// with the most instances for a task.
+func (l *lookup) kindOf(store Store) (kind memplan.StoreKind, determined bool) {
 	for i, rule := range byName {
 		if rule.name.MatchString(store.Name) {
 			return rule.kind, i != aggregations
@@ -56,7 +55,7 @@ func (l *lookup) kindOf(store Store) (kind memplan.StoreKind, told bool) {
 	for _, p := range store.Processors {
 		switch {
 		case strings.HasPrefix(p, "KSTREAM-WINDOWED-"), strings.HasSuffix(p, "-this-windowed"), strings.HasSuffix(p, "-other-windowed"):
-			return memplan.JoinWindow, true // a store that the application named: KStreamImplJoin writes to it through this processor
+			return memplan.JoinWindow, true // a store with the application's own name: KStreamImplJoin writes to it through this processor
 		case store.Name == p+"-Buffer":
 			return memplan.TimeOrderedBuffer, true // a stream-table join with grace (KStreamImpl, KIP-923)
 		case store.Name == strings.TrimSuffix(p, "-receive")+"-store" && strings.HasSuffix(p, "-subscription-receive"):
@@ -71,18 +70,19 @@ func (l *lookup) kindOf(store Store) (kind memplan.StoreKind, told bool) {
 	return memplan.Window, false
 }
 
-// maySuppress says whether a store looks like the buffer of a named suppress(): its one processor has its name without "-store" and no
-// other store, and follows a processor that keeps a table (KTableImpl#suppress). A table that the application gave such a pair of names
-// looks the same.
+// maySuppress reports whether a store looks like the buffer of a named suppress(): its only processor has its name without "-store" and no
+// other store, and follows a processor with a table (KTableImpl#suppress). A table with such a pair of names looks the same.
 func (l *lookup) maySuppress(store Store) bool {
 	if len(store.Processors) != 1 || store.Name != store.Processors[0]+"-store" {
 		return false
 	}
-	p := l.processors[store.Processors[0]]
-	return len(p.Stores) == 1 && slices.ContainsFunc(p.Predecessors, func(before string) bool { return len(l.processors[before].Stores) > 0 })
+	processor := l.processors[store.Processors[0]]
+	return len(processor.Stores) == 1 && slices.ContainsFunc(processor.Predecessors, func(before string) bool {
+		return len(l.processors[before].Stores) > 0
+	})
 }
 
-// storeOf is a store of the kind, cached where the DSL caches by default: aggregations and tables, but not joins and buffers.
+// storeOf returns a store of a kind with the caching of the DSL: on for aggregations and tables, off for joins and buffers.
 func storeOf(name string, kind memplan.StoreKind) memplan.Store {
 	return memplan.Store{
 		Name: name, Kind: kind, InMemory: kind == memplan.Suppress,
@@ -95,8 +95,8 @@ var (
 	foreignKey  = regexp.MustCompile(`^KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic$|-subscription-(registration|response)-topic$`)
 )
 
-// isRepartition says whether a topic has the name of a repartition topic (RepartitionedInternal, GroupedStreamAggregateBuilder).
+// isRepartition reports whether a topic has the name of a repartition topic (RepartitionedInternal, GroupedStreamAggregateBuilder).
 func isRepartition(topic string) bool { return repartition.MatchString(topic) }
 
-// isForeignKey says whether a topic has the name of a topic between the sides of a foreign-key join (KTableImpl#doJoinOnForeignKey).
+// isForeignKey reports whether a topic has the name of a topic between the sides of a foreign-key join (KTableImpl#doJoinOnForeignKey).
 func isForeignKey(topic string) bool { return foreignKey.MatchString(topic) }

@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// node is a source, a processor or a sink while it is read.
+// node is a source, a processor or a sink during parsing.
 type node struct {
 	kind, name string
 	line       int
-	// list holds topics or stores, text a pattern, a topic or an extractor.
+	// list has topics or stores, text a pattern, a topic or an extractor.
 	list                     []string
 	text                     string
 	dynamic                  bool
 	successors, predecessors []string
-	forward, back            bool // whether the text says where it leads, and where it comes from
+	forward, back            bool // the text has its successors, and its predecessors
 }
 
-// topicName is what Kafka allows as the name of a topic (org.apache.kafka.common.internals.Topic).
+// topicName matches valid names of topics (org.apache.kafka.common.internals.Topic).
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
-// node begins a node. Kafka 0.11 to 1.1 put its arrows on the same line.
+// node begins a node. In Kafka 0.11 to 1.1 its arrows are on the same line.
 func (p *parser) node(kind, rest string) error {
 	if len(p.parts) == 0 {
-		return fmt.Errorf("a %s before the first \"Sub-topology: \" line: give the whole text", strings.ToLower(kind))
+		return fmt.Errorf("a %s before the first \"Sub-topology: \" line: the text is incomplete", strings.ToLower(kind))
 	}
 	part := p.parts[len(p.parts)-1]
 	n := &node{kind: kind, line: p.line}
@@ -42,7 +42,8 @@ func (p *parser) node(kind, rest string) error {
 		return fmt.Errorf("a %s without a name", strings.ToLower(kind))
 	}
 	n.fill(inside, n.name == name)
-	if n.kind != "Processor" && len(n.list) == 0 && n.text == "" || slices.Contains(n.list, "") {
+	empty := n.kind != "Processor" && len(n.list) == 0 && n.text == ""
+	if empty || slices.Contains(n.list, "") {
 		return fmt.Errorf("%s %s has an empty name in parentheses: the line is cut off", strings.ToLower(kind), quoted(n.name))
 	}
 	part.nodes = append(part.nodes, n)
@@ -52,24 +53,27 @@ func (p *parser) node(kind, rest string) error {
 	return n.readArrows(arrows)
 }
 
-// markers begin what stands in parentheses, by kind of node.
+// markers begin the text in parentheses, by kind of node.
 var markers = map[string]string{"Source": "(topics: ", "Processor": "(stores: ", "Sink": "(topic: "}
 
 const extractorMarker = "(extractor class: "
 
-// cut cuts the line of a node into its name with the space that follows, what is in parentheses, and its arrows.
+// cut splits the line of a node into its name with the space after it, the text in parentheses, and its arrows.
 func (n *node) cut(rest string) (name, inside, arrows string, err error) {
 	marker := markers[n.kind]
 	at := strings.LastIndex(rest, marker)
 	if n.kind == "Sink" {
-		if e := strings.Index(rest, extractorMarker); e >= 0 { // what an extractor's toString gives may hold anything
-			at, marker, n.dynamic = e, extractorMarker, true
+		if e := strings.Index(rest, extractorMarker); e >= 0 { // the toString of an extractor may contain anything
+			at = e
+			marker = extractorMarker
+			n.dynamic = true
 		}
 	}
 	if at < 0 {
 		return "", "", "", fmt.Errorf("%s %s has no \"%s...)\"", strings.ToLower(n.kind), quoted(rest), marker)
 	}
-	name, inside = rest[:at], rest[at+len(marker):]
+	name = rest[:at]
+	inside = rest[at+len(marker):]
 	end := len(inside)
 	for _, arrow := range []string{") -->", ") <--"} {
 		if i := strings.Index(inside, arrow); i >= 0 && !n.dynamic { // extractors came with the format of 2.0
@@ -86,16 +90,15 @@ func (n *node) cut(rest string) (name, inside, arrows string, err error) {
 	return name, inside, "", nil
 }
 
-// fill keeps what stands in parentheses. A list has brackets, except for topics in the old format: there a pattern is what cannot be
-// names of topics.
+// fill sets the text in parentheses. A list has brackets, except for topics in the old format: there a text of invalid topic names is a
+// pattern.
 func (n *node) fill(inside string, old bool) {
-	trimmed, bracket := strings.CutPrefix(inside, "[")
-	trimmed, bracket2 := strings.CutSuffix(trimmed, "]")
-	items := names(trimmed)
+	items := names(strings.TrimSuffix(strings.TrimPrefix(inside, "["), "]"))
+	inBrackets := strings.HasPrefix(inside, "[") && strings.HasSuffix(inside, "]") && len(inside) > 1
 	switch {
 	case n.kind == "Processor":
 		n.list = items
-	case n.kind == "Source" && bracket && bracket2 && areTopics(items):
+	case n.kind == "Source" && inBrackets && areTopics(items):
 		n.list = items
 	case n.kind == "Source" && old && areTopics(names(inside)):
 		n.list = names(inside)
@@ -108,10 +111,10 @@ func areTopics(list []string) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s string) bool { return !topicName.MatchString(s) })
 }
 
-// arrowLine reads a line of arrows: it belongs to the node before it.
+// arrowLine reads a line of arrows of the node before it.
 func (p *parser) arrowLine(line string) error {
 	if len(p.parts) == 0 || len(p.parts[len(p.parts)-1].nodes) == 0 {
-		return errors.New("an arrow before the first node of its sub-topology: give the whole text")
+		return errors.New("an arrow before the first node of its sub-topology: the text is incomplete")
 	}
 	nodes := p.parts[len(p.parts)-1].nodes
 	return nodes[len(nodes)-1].readArrows(line)
@@ -123,22 +126,24 @@ func (n *node) readArrows(text string) error {
 	ahead, forward := strings.CutPrefix(strings.TrimSpace(ahead), "-->")
 	switch {
 	case forward && n.kind == "Sink":
-		return fmt.Errorf("sink %s has a \"-->\": a sink leads nowhere", quoted(n.name))
+		return fmt.Errorf("sink %s has a \"-->\": a sink has no successors", quoted(n.name))
 	case back && n.kind == "Source":
-		return fmt.Errorf("source %s has a \"<--\": a source comes from nowhere", quoted(n.name))
+		return fmt.Errorf("source %s has a \"<--\": a source has no predecessors", quoted(n.name))
 	case forward && n.forward, back && n.back:
-		return fmt.Errorf("%s %s has its arrow twice", strings.ToLower(n.kind), quoted(n.name))
+		return fmt.Errorf("%s %s has a duplicate arrow", strings.ToLower(n.kind), quoted(n.name))
 	}
 	if forward {
-		n.forward, n.successors = true, arrowNames(ahead)
+		n.forward = true
+		n.successors = arrowNames(ahead)
 	}
 	if back {
-		n.back, n.predecessors = true, arrowNames(behind)
+		n.back = true
+		n.predecessors = arrowNames(behind)
 	}
 	return nil
 }
 
-// arrowNames are the nodes of an arrow. Where there are none, the text says "none" (0.11: nothing).
+// arrowNames returns the nodes of an arrow. The text is "none" for no nodes (0.11: empty).
 func arrowNames(text string) []string {
 	text = strings.TrimSpace(text)
 	if text == "none" {

@@ -6,25 +6,26 @@ package topology
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// globalSuffix ends the line of a sub-topology that is a global store (InternalTopologyBuilder.GlobalStore#toString).
+// globalSuffix ends the first line of a global store (InternalTopologyBuilder.GlobalStore#toString).
 const globalSuffix = " for global store (will not generate tasks)"
 
 // parser reads a description line by line.
 type parser struct {
 	line  int
-	named string // the named topology, where the header names one
+	named string // the named topology of the header; empty without one
 	parts []*part
-	old   []GlobalStore // global stores as Kafka 0.11 to 1.1 print them
+	old   []GlobalStore // global stores in the format of Kafka 0.11 to 1.1
 	ids   map[string]int
-	// header says that a header was seen, list that "none" may stand for what a header announces.
+	// header: the text has a header. list: "none" may follow in place of a list.
 	header, list bool
 }
 
-// part is a sub-topology while it is read.
+// part is a sub-topology during parsing.
 type part struct {
 	id, named string
 	line      int
@@ -32,7 +33,7 @@ type part struct {
 	nodes     []*node
 }
 
-// Parse reads the text of Topology#describe(). Its errors begin with the number of the line.
+// Parse parses the output of Topology#describe(). Its errors begin with the number of the line.
 func Parse(text string) (Topology, error) {
 	p := parser{ids: map[string]int{}}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -61,10 +62,10 @@ func (p *parser) read(line string) error {
 	case strings.HasPrefix(line, "-->") || strings.HasPrefix(line, "<--"):
 		return p.arrowLine(line)
 	}
-	return fmt.Errorf("%s is not a line of Topology#describe(): give the text that it prints, whole and nothing else", quoted(line))
+	return fmt.Errorf("%s is not a line of Topology#describe(): the text must be its complete output and nothing else", quoted(line))
 }
 
-// readHeader says whether the line is a header. Before the first sub-topology a log may have put its own words before it.
+// readHeader reports whether the line is a header. The first one may have a prefix from a log.
 func (p *parser) readHeader(line string) bool {
 	fresh := len(p.parts) == 0 && strings.HasSuffix(strings.ToLower(line), "topologies:")
 	name, isNamed := strings.CutPrefix(line, "Topology: ")
@@ -91,7 +92,7 @@ func (p *parser) begin(rest string) error {
 		id = p.named + "__" + id
 	}
 	if line, twice := p.ids[id]; twice {
-		return fmt.Errorf("sub-topology %s is there twice, first on line %d: give the description of one application", id, line)
+		return fmt.Errorf("duplicate sub-topology %s, first on line %d: the text must describe one application", id, line)
 	}
 	p.ids[id] = p.line
 	p.parts = append(p.parts, &part{id: id, named: p.named, line: p.line, global: global})
@@ -99,20 +100,20 @@ func (p *parser) begin(rest string) error {
 	return nil
 }
 
+// oldGlobalStoreLine matches topic and store of a global store of Kafka 0.11 to 1.1.
+var oldGlobalStoreLine = regexp.MustCompile(`\(topic: ([^)]+)\) -> .*?\(store: (.+)\)$`)
+
 // oldGlobalStore reads "SOURCE(topic: T) -> PROCESSOR(store: S)" (TopologyDescription.GlobalStore#toString, Kafka 0.11 to 1.1).
 func (p *parser) oldGlobalStore(rest string) error {
-	_, rest, ok := strings.Cut(rest, "(topic: ")
-	topic, rest, ok2 := strings.Cut(rest, ") -> ")
-	_, store, ok3 := strings.Cut(rest, "(store: ")
-	store, ok4 := strings.CutSuffix(store, ")")
-	if !ok || !ok2 || !ok3 || !ok4 || topic == "" || store == "" {
-		return errors.New("a global store reads \"GlobalStore: SOURCE(topic: TOPIC) -> PROCESSOR(store: STORE)\"")
+	match := oldGlobalStoreLine.FindStringSubmatch(rest)
+	if match == nil {
+		return errors.New("a global store must be \"GlobalStore: SOURCE(topic: TOPIC) -> PROCESSOR(store: STORE)\"")
 	}
-	p.old = append(p.old, GlobalStore{Name: store, Line: p.line, Topic: topic})
+	p.old = append(p.old, GlobalStore{Name: match[2], Line: p.line, Topic: match[1]})
 	return nil
 }
 
-// finish checks what was read and gives it its public form.
+// finish checks the parts and returns their public form.
 func (p *parser) finish() (Topology, error) {
 	var t Topology
 	nodes := map[string]int{}
@@ -135,12 +136,12 @@ func (p *parser) finish() (Topology, error) {
 		return t, nil
 	}
 	if p.header {
-		return Topology{}, errors.New("line 1: the topology is empty: describe it after all its nodes have been added")
+		return Topology{}, errors.New("line 1: the topology is empty: describe it after all its nodes are added")
 	}
-	return Topology{}, errors.New("line 1: the text is empty: give what Topology#describe() prints")
+	return Topology{}, errors.New("line 1: the text is empty: it must be the output of Topology#describe()")
 }
 
-// quoted quotes the beginning of a text, for an error.
+// quoted quotes the beginning of a text for an error.
 func quoted(text string) string {
 	const most = 60
 	runes := []rune(text)

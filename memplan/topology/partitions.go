@@ -17,18 +17,18 @@ type counter struct {
 	// topics and tasks are the source topics and the tasks of each subtopology.
 	topics [][]string
 	tasks  []int
-	// fallback is the largest count that is known: topics of unknown size count as it.
-	fallback int
-	assumed  []Assumption
-	used     map[string]bool  // stores of the description
-	told     map[string]bool  // topics that an assumption is about
-	matches  map[string]match // by pattern
+	// fallback is the largest known count: that of topics of unknown size.
+	fallback  int
+	assumed   []Assumption
+	used      map[string]bool  // stores of the description
+	explained map[string]bool  // topics with an assumption
+	matches   map[string]match // by pattern
 }
 
 func newCounter(t Topology, known Known) *counter {
 	c := &counter{
 		t: t, known: known, tasks: make([]int, len(t.Subtopologies)),
-		writers: map[string][]int{}, readers: map[string][]int{}, used: map[string]bool{}, told: map[string]bool{},
+		writers: map[string][]int{}, readers: map[string][]int{}, used: map[string]bool{}, explained: map[string]bool{},
 		matches: map[string]match{},
 	}
 	for _, topic := range t.RepartitionTopics() {
@@ -57,7 +57,7 @@ func (c *counter) internal(topic string) bool {
 	return ok
 }
 
-// given is the count that is known of a topic, or 0.
+// given returns the known count of a topic, or 0.
 func (c *counter) given(topic string) int {
 	if n := c.known.Partitions[topic]; n > 0 {
 		return n
@@ -69,12 +69,12 @@ func (c *counter) assume(line int, format string, args ...any) {
 	c.assumed = append(c.assumed, Assumption{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// countTasks gives each subtopology its tasks. Repartition topics take the count of the tasks that write them (RepartitionTopics), so
-// it goes round until nothing grows any more.
+// countTasks sets the tasks of each subtopology. A repartition topic has as many partitions as there are tasks that write it
+// (RepartitionTopics), so the count repeats until nothing grows.
 func (c *counter) countTasks() error {
 	if c.fallback == 0 && len(c.t.Subtopologies) > 0 {
 		s := c.t.Subtopologies[0]
-		return fmt.Errorf("line %d: the tasks of sub-topology %s are not known: give the partitions of its source topics, or its tasks", s.Line, s.ID)
+		return fmt.Errorf("line %d: the tasks of sub-topology %s are not known: set the partitions of its source topics, or its tasks", s.Line, s.ID)
 	}
 	for range len(c.tasks) + 1 {
 		grown := false
@@ -90,7 +90,7 @@ func (c *counter) countTasks() error {
 	for i, s := range c.t.Subtopologies {
 		if c.tasks[i] == 0 {
 			c.tasks[i] = c.fallback
-			c.assume(s.Line, "sub-topology %s counts %d tasks, the largest number known: the sizes of its source topics depend on each other", s.ID, c.fallback)
+			c.assume(s.Line, "sub-topology %s counts %d tasks, the largest known number: the sizes of its source topics depend on each other", s.ID, c.fallback)
 		}
 	}
 	for _, s := range c.t.Subtopologies {
@@ -101,9 +101,10 @@ func (c *counter) countTasks() error {
 	return nil
 }
 
-// largestSource is the number of tasks of a subtopology, as far as it is known yet.
+// largestSource returns the number of tasks of a subtopology, as far as it is known so far.
 func (c *counter) largestSource(i int) int {
-	s, topics := &c.t.Subtopologies[i], c.topics[i]
+	s := &c.t.Subtopologies[i]
+	topics := c.topics[i]
 	if n := c.known.Tasks[s.ID]; n > 0 {
 		return n
 	}
@@ -119,8 +120,8 @@ func (c *counter) largestSource(i int) int {
 	return largest
 }
 
-// sourcePartitions is the number of partitions of a source topic as far as it is known yet. The topics of a foreign-key join have as
-// many partitions as the table that they are joined with, so they count only where they are alone.
+// sourcePartitions returns the number of partitions of a source topic, as far as it is known so far. The topics of a foreign-key join have
+// as many partitions as the joined table, so they count only where they are alone.
 func (c *counter) sourcePartitions(topic string, alone bool) int {
 	switch n := c.given(topic); {
 	case n > 0:
@@ -130,11 +131,11 @@ func (c *counter) sourcePartitions(topic string, alone bool) int {
 	case isForeignKey(topic) && !alone:
 		return 0
 	}
-	return c.most(c.writers[topic])
+	return c.largest(c.writers[topic])
 }
 
-// most is the largest number of tasks of some subtopologies.
-func (c *counter) most(subtopologies []int) int {
+// largest returns the largest number of tasks of some subtopologies.
+func (c *counter) largest(subtopologies []int) int {
 	n := 0
 	for _, i := range subtopologies {
 		n = max(n, c.tasks[i])
@@ -142,11 +143,11 @@ func (c *counter) most(subtopologies []int) int {
 	return n
 }
 
-// explainSources says how the source topics were counted whose partitions are not known.
+// explainSources adds an assumption for each source topic of unknown size.
 func (c *counter) explainSources(s Subtopology) {
 	for _, source := range s.Sources {
 		if source.Pattern != "" && c.matching(source.Pattern).topics == 0 {
-			c.assume(source.Line, "source %s counts as one topic of %d partitions: no topic that is known matches its pattern %s",
+			c.assume(source.Line, "source %s counts as one topic of %d partitions: no known topic matches its pattern %s",
 				source.Name, c.fallback, source.Pattern)
 		}
 		for _, topic := range source.Topics {
@@ -157,13 +158,13 @@ func (c *counter) explainSources(s Subtopology) {
 
 func (c *counter) explainTopic(line int, topic string) {
 	switch {
-	case c.given(topic) > 0 || c.told[topic]:
+	case c.given(topic) > 0 || c.explained[topic]:
 		return
 	case !c.internal(topic):
-		c.assume(line, "topic %s counts %d partitions, the largest number known: its own is not known", topic, c.fallback)
+		c.assume(line, "topic %s counts %d partitions, the largest known number: its own is not known", topic, c.fallback)
 	case isRepartition(topic):
-		c.assume(line, "topic %s counts %d partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number",
-			topic, c.most(c.writers[topic]))
+		c.assume(line, "topic %s counts %d partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number",
+			topic, c.largest(c.writers[topic]))
 	}
-	c.told[topic] = true
+	c.explained[topic] = true
 }

@@ -11,26 +11,26 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// Known is what is known from elsewhere: from the cluster, the changelog topics, or the one who asks.
+// Known has facts from other sources: the cluster, the changelog topics, or the user.
 type Known struct {
-	// ApplicationID is application.id: the cluster's names of internal topics begin with it.
+	// ApplicationID is application.id, the prefix of internal topics in the cluster.
 	ApplicationID string
-	// Partitions of topics. Internal topics with the application id before them or without.
+	// Partitions are those of topics; internal topics with or without the prefix of the application id.
 	Partitions map[string]int
-	// Tasks of subtopologies by ID. They take the place of what the partitions give.
+	// Tasks are those of subtopologies by ID. They override the partitions.
 	Tasks map[string]int
-	// Stores by name. They take the place of what the names tell.
+	// Stores are stores by name. They override the kinds of the names.
 	Stores map[string]memplan.Store
 }
 
-// Assumption is something that the description does not tell, and how it was counted.
+// Assumption is a fact that the description lacks, and its assumed value.
 type Assumption struct {
-	// Line of the description that it is about; 0 where it is about something that the description does not have.
+	// Line is the line of the description; 0 for a fact that is not about the description.
 	Line int
 	Text string
 }
 
-// String is the assumption with its line.
+// String returns the assumption with its line.
 func (a Assumption) String() string {
 	if a.Line == 0 {
 		return a.Text
@@ -38,16 +38,16 @@ func (a Assumption) String() string {
 	return fmt.Sprintf("line %d: %s", a.Line, a.Text)
 }
 
-// Pieces are the parts of a [memplan.Workload] that a topology gives.
+// Pieces are the parts of a [memplan.Workload] from a topology.
 type Pieces struct {
 	Subtopologies []memplan.Subtopology
 	GlobalStores  []memplan.Store
-	// Assumptions by line.
+	// Assumptions are sorted by line.
 	Assumptions []Assumption
 }
 
-// Pieces counts the topology's tasks, partitions and stores. A subtopology has as many tasks as the largest of its source topics has
-// partitions (PartitionGrouper). A topic whose partitions are not known has as many as the largest that is; it is an error if none is.
+// Pieces counts the topology's tasks, partitions and stores. A subtopology has as many tasks as its largest source topic has partitions
+// (PartitionGrouper). A topic of unknown size counts as the largest known topic; without any, the result is an error.
 func (t Topology) Pieces(known Known) (Pieces, error) {
 	if err := known.check(); err != nil {
 		return Pieces{}, err
@@ -77,18 +77,18 @@ const maxPartitions = 1<<31 - 1
 func (k Known) check() error {
 	for _, topic := range slices.Sorted(maps.Keys(k.Partitions)) {
 		if n := k.Partitions[topic]; n < 1 || n > maxPartitions {
-			return fmt.Errorf("topic %s has %d partitions: give a number from 1 to %d", quoted(topic), n, maxPartitions)
+			return fmt.Errorf("topic %s has %d partitions: it must be a number of 1 to %d", quoted(topic), n, maxPartitions)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(k.Tasks)) {
 		if n := k.Tasks[id]; n < 1 || n > maxPartitions {
-			return fmt.Errorf("sub-topology %s has %d tasks: give a number from 1 to %d", quoted(id), n, maxPartitions)
+			return fmt.Errorf("sub-topology %s has %d tasks: it must be a number of 1 to %d", quoted(id), n, maxPartitions)
 		}
 	}
 	return nil
 }
 
-// stores are the stores of one task.
+// stores returns the stores of one task.
 func (c *counter) stores(s Subtopology) []memplan.Store {
 	var stores []memplan.Store
 	processors := s.lookup()
@@ -99,8 +99,8 @@ func (c *counter) stores(s Subtopology) []memplan.Store {
 			stores = append(stores, given)
 			continue
 		}
-		kind, told := processors.kindOf(store)
-		if !told {
+		kind, determined := processors.kindOf(store)
+		if !determined {
 			c.assumeKind(store, kind)
 		}
 		stores = append(stores, storeOf(store.Name, kind))
@@ -111,14 +111,14 @@ func (c *counter) stores(s Subtopology) []memplan.Store {
 func (c *counter) assumeKind(store Store, kind memplan.StoreKind) {
 	if kind == memplan.Suppress {
 		c.assume(store.Line, "store %s counts as the buffer of a suppress(), on the heap: its name is that of its processor and \"-store\", "+
-			"and a table comes before it; if it is a table, say so", store.Name)
+			"after a table; if it is a table, set its kind", store.Name)
 		return
 	}
-	c.assume(store.Line, "store %s counts as a window store of 3 segments: its name does not tell whether it has windows; "+
-		"its changelog topic does (cleanup.policy), or say which kind it is", store.Name)
+	c.assume(store.Line, "store %s counts as a window store of 3 segments: its name does not show whether it has windows; "+
+		"its changelog topic does (cleanup.policy), or set its kind", store.Name)
 }
 
-// global is a global store. Its table is key-value (StreamsBuilder#globalTable), and its cache counts as on.
+// global returns a global store. Its table is key-value (StreamsBuilder#globalTable), and its cache counts as on.
 func (c *counter) global(g GlobalStore) memplan.Store {
 	c.used[g.Name] = true
 	store, given := c.known.Stores[g.Name]
@@ -135,16 +135,16 @@ func (c *counter) global(g GlobalStore) memplan.Store {
 	return store
 }
 
-// unused names what is known about stores and subtopologies that the description does not have.
+// unused adds an assumption for each known store and subtopology that is not in the description.
 func (c *counter) unused() {
 	for _, name := range slices.Sorted(maps.Keys(c.known.Stores)) {
 		if !c.used[name] {
-			c.assume(0, "store %s is not in the description, and is left out: give the description of the running application", name)
+			c.assume(0, "store %s is not in the description and not counted: the description must be that of the running application", name)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.known.Tasks)) {
 		if !slices.ContainsFunc(c.t.Subtopologies, func(s Subtopology) bool { return s.ID == id }) {
-			c.assume(0, "sub-topology %s is not in the description, and is left out: give the description of the running application", quoted(id))
+			c.assume(0, "sub-topology %s is not in the description and not counted: the description must be that of the running application", quoted(id))
 		}
 	}
 }

@@ -88,8 +88,8 @@ func TestPieces(t *testing.T) {
 			"sub-topology 0: 6 tasks, each reads 1 partitions; 6 partitions written\n" +
 				"sub-topology 1: 6 tasks, each reads 1 partitions; 6 partitions written\n" +
 				"sub-topology 2: 6 tasks, each reads 2 partitions; 1 partitions written\n" +
-				"assumed: line 7: topic a-repartition counts 6 partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number\n" +
-				"assumed: line 12: topic b-repartition counts 6 partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number\n",
+				"assumed: line 7: topic a-repartition counts 6 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n" +
+				"assumed: line 12: topic b-repartition counts 6 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n",
 		},
 		"what the cluster has of a repartition topic counts, with the application id before it": {
 			chain, topology.Known{ApplicationID: "app", Partitions: map[string]int{"in": 6, "app-a-repartition": 9, "b-repartition": 2, "other": 4, "out": 1}},
@@ -102,17 +102,17 @@ func TestPieces(t *testing.T) {
 			"sub-topology 0: 2 tasks, each reads 1 partitions; 3 partitions written\n" +
 				"sub-topology 1: 3 tasks, each reads 1 partitions; 5 partitions written\n" +
 				"sub-topology 2: 5 tasks, each reads 2 partitions; 5 partitions written\n" +
-				"assumed: sub-topology \"9\" is not in the description, and is left out: give the description of the running application\n" +
-				"assumed: line 14: topic out counts 5 partitions, the largest number known: its own is not known\n",
+				"assumed: sub-topology \"9\" is not in the description and not counted: the description must be that of the running application\n" +
+				"assumed: line 14: topic out counts 5 partitions, the largest known number: its own is not known\n",
 		},
 		"topics that feed each other": {
 			circle, topology.Known{Partitions: map[string]int{"x": 7}},
 			"sub-topology 0: 7 tasks, each reads 1 partitions; 7 partitions written\n" +
 				"sub-topology 1: 7 tasks, each reads 1 partitions; 7 partitions written\n" +
-				"assumed: line 1: sub-topology 0 counts 7 tasks, the largest number known: the sizes of its source topics depend on each other\n" +
-				"assumed: line 2: topic b-repartition counts 7 partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number\n" +
-				"assumed: line 6: sub-topology 1 counts 7 tasks, the largest number known: the sizes of its source topics depend on each other\n" +
-				"assumed: line 7: topic a-repartition counts 7 partitions, the tasks that write it: Repartitioned, or a join with another topic, may set another number\n",
+				"assumed: line 1: sub-topology 0 counts 7 tasks, the largest known number: the sizes of its source topics depend on each other\n" +
+				"assumed: line 2: topic b-repartition counts 7 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n" +
+				"assumed: line 6: sub-topology 1 counts 7 tasks, the largest known number: the sizes of its source topics depend on each other\n" +
+				"assumed: line 7: topic a-repartition counts 7 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n",
 		},
 		"a pattern matches the whole name of a topic": {
 			pattern, topology.Known{Partitions: map[string]int{"in-a": 4, "in-ab": 6, "in-abc": 50, "pin-a": 60, "out": 2}},
@@ -121,17 +121,17 @@ func TestPieces(t *testing.T) {
 		"a pattern that nothing known matches": {
 			pattern, topology.Known{Partitions: map[string]int{"out": 2}},
 			"sub-topology 0: 2 tasks, each reads 1 partitions; 2 partitions written\n" +
-				"assumed: line 2: source s counts as one topic of 2 partitions: no topic that is known matches its pattern in-(a|b)+\n",
+				"assumed: line 2: source s counts as one topic of 2 partitions: no known topic matches its pattern in-(a|b)+\n",
 		},
 		"a pattern that only Java knows": {
 			lookahead, topology.Known{Partitions: map[string]int{"in": 3, "out": 2}},
 			"sub-topology 0: 3 tasks, each reads 1 partitions; 2 partitions written\n" +
-				"assumed: line 2: source s counts as one topic of 3 partitions: no topic that is known matches its pattern (?!x).*\n",
+				"assumed: line 2: source s counts as one topic of 3 partitions: no known topic matches its pattern (?!x).*\n",
 		},
 		"a sink with an extractor, and no topic known": {
 			"Sub-topology: 0\nSource: s (topics: [in])\n--> k\nSink: k (extractor class: X)\n<-- s\n", topology.Known{Tasks: map[string]int{"0": 3}},
 			"sub-topology 0: 3 tasks, each reads 1 partitions; 3 partitions written\n" +
-				"assumed: line 4: sink k counts 3 partitions, those of all topics known that no other sink counts: its extractor chooses the topic by record\n",
+				"assumed: line 4: sink k counts 3 partitions, those of all known topics without another sink: its extractor chooses the topic by record\n",
 		},
 		"global stores, one of a topic that is known": {
 			global, topology.Known{Partitions: map[string]int{"l": 2, "z": 3, "o": 1, "q": 1, "ref": 8}},
@@ -180,11 +180,11 @@ func TestPiecesErrors(t *testing.T) {
 		known topology.Known
 		want  string
 	}{
-		"nothing known":              {topology.Known{}, "line 2: the tasks of sub-topology 0 are not known: give the partitions of its source topics, or its tasks"},
-		"a topic without partitions": {topology.Known{Partitions: map[string]int{"input": 0}}, "topic \"input\" has 0 partitions: give a number from 1 to 2147483647"},
-		"negative partitions":        {topology.Known{Partitions: map[string]int{"input": -3}}, "topic \"input\" has -3 partitions: give a number from 1 to 2147483647"},
-		"absurd partitions":          {topology.Known{Partitions: map[string]int{"input": 1 << 40}}, "topic \"input\" has 1099511627776 partitions: give a number from 1 to 2147483647"},
-		"no tasks":                   {topology.Known{Tasks: map[string]int{"0": 0}}, "sub-topology \"0\" has 0 tasks: give a number from 1 to 2147483647"},
+		"nothing known":              {topology.Known{}, "line 2: the tasks of sub-topology 0 are not known: set the partitions of its source topics, or its tasks"},
+		"a topic without partitions": {topology.Known{Partitions: map[string]int{"input": 0}}, "topic \"input\" has 0 partitions: it must be a number of 1 to 2147483647"},
+		"negative partitions":        {topology.Known{Partitions: map[string]int{"input": -3}}, "topic \"input\" has -3 partitions: it must be a number of 1 to 2147483647"},
+		"absurd partitions":          {topology.Known{Partitions: map[string]int{"input": 1 << 40}}, "topic \"input\" has 1099511627776 partitions: it must be a number of 1 to 2147483647"},
+		"no tasks":                   {topology.Known{Tasks: map[string]int{"0": 0}}, "sub-topology \"0\" has 0 tasks: it must be a number of 1 to 2147483647"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// match is what matches a pattern of the topics that are known.
+// match is the result of a pattern among the known topics.
 type match struct{ topics, largest int }
 
-// matching finds the topics that match a pattern as a whole, as Java's Matcher#matches does. Where none does, or where the pattern has
-// what only Java knows (Go's RE2 has no lookahead and no backreferences), the source counts as one topic of the largest size known.
+// matching counts the topics that match a whole pattern, as Java's Matcher#matches does. If none does, or if only Java supports the pattern
+// (Go's RE2 has no lookahead and no backreferences), the source counts as one topic of the largest known size.
 func (c *counter) matching(pattern string) match {
 	if m, done := c.matches[pattern]; done {
 		return m
@@ -33,7 +33,7 @@ func (c *counter) matching(pattern string) match {
 	return m
 }
 
-// inputs is the number of partitions that a task reads: one of each source topic.
+// inputs returns the number of partitions that a task reads: one of each source topic.
 func (c *counter) inputs(i int) int {
 	n := len(c.topics[i])
 	for _, source := range c.t.Subtopologies[i].Sources {
@@ -44,8 +44,8 @@ func (c *counter) inputs(i int) int {
 	return n
 }
 
-// written is the number of partitions of all topics that a subtopology writes. Where an extractor chooses the topic by record, every
-// topic that is known counts, but for internal ones.
+// written returns the number of partitions of all topics that a subtopology writes. If an extractor chooses the topic by record, every known
+// topic counts, except internal ones.
 func (c *counter) written(s Subtopology) int {
 	sum := 0
 	seen := map[string]bool{}
@@ -53,7 +53,7 @@ func (c *counter) written(s Subtopology) int {
 		if sink.Topic == "" {
 			n := c.reachable(seen)
 			sum += n
-			c.assume(sink.Line, "sink %s counts %d partitions, those of all topics known that no other sink counts: its extractor chooses the topic by record",
+			c.assume(sink.Line, "sink %s counts %d partitions, those of all known topics without another sink: its extractor chooses the topic by record",
 				sink.Name, n)
 			continue
 		}
@@ -65,7 +65,7 @@ func (c *counter) written(s Subtopology) int {
 	return sum
 }
 
-// reachable is the number of partitions that a sink with an extractor may write besides those of the topics seen.
+// reachable returns the number of partitions that a sink with an extractor may write, besides those of the topics seen.
 func (c *counter) reachable(seen map[string]bool) int {
 	sum := 0
 	for topic, n := range c.known.Partitions {
@@ -80,14 +80,13 @@ func (c *counter) reachable(seen map[string]bool) int {
 	return sum
 }
 
-// sinkPartitions is the number of partitions of a sink's topic. An internal topic has no more than the subtopologies that read it have
-// tasks.
+// sinkPartitions returns the number of partitions of a sink's topic. An internal topic has no more partitions than its readers have tasks.
 func (c *counter) sinkPartitions(sink Sink) int {
 	if n := c.given(sink.Topic); n > 0 {
 		return n
 	}
 	if c.internal(sink.Topic) {
-		return c.most(c.readers[sink.Topic])
+		return c.largest(c.readers[sink.Topic])
 	}
 	c.explainTopic(sink.Line, sink.Topic)
 	return c.fallback

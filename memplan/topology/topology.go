@@ -3,24 +3,24 @@
 
 package topology
 
-// Topology is what the description of a topology tells.
+// Topology is a parsed description of a topology.
 type Topology struct {
-	// Subtopologies that make tasks, in the order of the text.
+	// Subtopologies are the parts with tasks, in the order of the text.
 	Subtopologies []Subtopology
-	// GlobalStores, which every instance holds in full.
+	// GlobalStores are held in full by every instance.
 	GlobalStores []GlobalStore
 }
 
-// Subtopology is a part of the topology that makes a task of each partition.
+// Subtopology is a part of the topology with a task for each partition.
 type Subtopology struct {
-	// ID as tasks carry it: "0", or "orders__0" in the named topology orders.
+	// ID is the id in the names of tasks: "0", or "orders__0" in the named topology orders.
 	ID string
-	// Line of the text that begins it, from 1.
+	// Line is its first line in the text, from 1.
 	Line       int
 	Sources    []Source
 	Processors []Processor
 	Sinks      []Sink
-	// Stores of one task, each once, however many processors name it.
+	// Stores are the stores of one task, each once.
 	Stores []Store
 }
 
@@ -28,9 +28,9 @@ type Subtopology struct {
 type Source struct {
 	Name string
 	Line int
-	// Topics that it reads; none where it has a pattern. Internal topics are without the application id before them.
+	// Topics are its topics; none for a source with a pattern. Internal topics are without the prefix of the application id.
 	Topics []string
-	// Pattern that the topics match, in Java's syntax.
+	// Pattern is the pattern of its topics, in Java's syntax.
 	Pattern string
 }
 
@@ -38,7 +38,7 @@ type Source struct {
 type Processor struct {
 	Name string
 	Line int
-	// Stores that it is connected to: its own, and those of others that it reads.
+	// Stores are the connected stores: its own, and those of other processors.
 	Stores                   []string
 	Predecessors, Successors []string
 }
@@ -47,29 +47,29 @@ type Processor struct {
 type Sink struct {
 	Name string
 	Line int
-	// Topic that it writes, empty where an extractor chooses it by record.
+	// Topic is the written topic; empty if an extractor chooses it by record.
 	Topic string
-	// Extractor is the topic name extractor, as its toString gives it.
+	// Extractor is the toString of the topic name extractor.
 	Extractor string
 }
 
 // Store is a state store.
 type Store struct {
 	Name string
-	// Line of the first processor that names it.
+	// Line is that of its first processor.
 	Line int
-	// Processors that name it.
+	// Processors are the processors connected to it.
 	Processors []string
 }
 
-// GlobalStore is a store of which every instance holds all partitions.
+// GlobalStore is a store with all partitions in every instance.
 type GlobalStore struct {
 	Name  string
 	Line  int
 	Topic string
 }
 
-// RepartitionTopics are the internal topics that the topology writes and reads, without the application id before them and in the order
+// RepartitionTopics returns the internal topics that the topology writes and reads, without the prefix of the application id, in the order
 // of the text: repartition topics, and the registration and response topics of foreign-key joins.
 func (t Topology) RepartitionTopics() []string {
 	written := map[string]bool{}
@@ -90,7 +90,7 @@ func (t Topology) RepartitionTopics() []string {
 	return topics
 }
 
-// topics are the topics that the sources name, each once.
+// topics returns the topics of the sources, each once.
 func (s Subtopology) topics() []string {
 	var topics []string
 	seen := map[string]bool{}
