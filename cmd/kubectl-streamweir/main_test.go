@@ -44,7 +44,7 @@ func TestExamplesInREADME(t *testing.T) {
 			"StatefulSet default/raw-spans-grouper: 2 pods, 8 tasks", "4 x 128 MiB: producers x buffer.memory", "pinned", "MaxDirectMemorySize is 128 MiB",
 		},
 		"explain -f streams-app.yaml --topology streams-app.topology.txt --partitions input=4,output=4": {
-			"Deployment default/streams-app: 1 pod, 4 tasks", "A new pod gets 2G ", "its name does not tell whether it has windows",
+			"Deployment default/streams-app: 1 pod, 4 tasks", "A new pod gets 2G ", "its name does not show whether it has windows",
 		},
 		"explain -f timeseries-aggregator.yaml --properties timeseries-aggregator.properties": {
 			"Deployment haystack-apps/timeseries-aggregator: 1 pod, 8 tasks", "heap of the JVM              1024 MiB",

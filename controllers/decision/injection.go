@@ -96,6 +96,8 @@ func requestFor(c *Container, policy v1alpha1.RequestsPolicy, limit, expected in
 		request = limit
 	case v1alpha1.RequestsExpected:
 		request = min(expected, limit)
+	default:
+		return 0
 	}
 	if c.CPUGuaranteed && request == limit { // an equal pair would make the pod Guaranteed
 		return 0

@@ -86,7 +86,8 @@ func conflictingVolumeText() string {
 }
 
 func ownOptionsFileText(c *Container) string {
-	return fmt.Sprintf("container %s names an options file in %s, and a JVM accepts only one; put its options into the variable itself", c.Name, c.Options.Variable)
+	return fmt.Sprintf("container %s names an options file in %s, and a JVM accepts only one; put its options into the variable itself",
+		c.Name, c.Options.Variable)
 }
 
 func optionsInSecretText(c *Container) string {
@@ -253,7 +254,8 @@ func resizeRestartsText(f *Facts, d *Decision) string {
 	if len(d.Restarts) == 1 {
 		verb = "needs"
 	}
-	return fmt.Sprintf("%s %s a larger limit (%s: %s), but resizing memory restarts the container (resizePolicy RestartContainer); restart at a convenient time: %s",
+	return fmt.Sprintf("%s %s a larger limit (%s: %s), but resizing memory restarts the container (resizePolicy RestartContainer); "+
+		"restart at a convenient time: %s",
 		podsText(len(d.Restarts)), verb, resize.Pod, bytesText(resize.To), restartCommand(f))
 }
 
@@ -302,7 +304,8 @@ func coldStartText(plan *Plan) string {
 }
 
 // BootstrapServersText is for a StreamApp that names brokers without permission.
-const BootstrapServersText = "`kafka.bootstrapServers` requires the operator's flag --allow-bootstrap-servers; name a configured cluster in `kafka.cluster` instead"
+const BootstrapServersText = "`kafka.bootstrapServers` requires the operator's flag --allow-bootstrap-servers; " +
+	"name a configured cluster in `kafka.cluster` instead"
 
 // UnknownClusterText is for a StreamApp that names a cluster which the operator does not have, or not for its namespace or group.
 func UnknownClusterText(cluster, namespace, applicationID string) string {

@@ -34,7 +34,7 @@ func resolveApplication(f *Facts) application {
 	app.target.Bounded = w.Bounded || f.AgentConfigMap != ""
 	app.running = runningVariants(f, w)
 	app.neighbours = neighboursOf(&f.Reports)
-	app.notes = append(specNotes(f, &w), reportNotes(f, app.topology)...)
+	app.notes = slices.Concat(specNotes(f, &w), reportNotes(f, app.topology))
 	return app
 }
 

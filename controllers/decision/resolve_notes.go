@@ -129,7 +129,8 @@ func (p *Plan) Facts() []ResolvedFact {
 			memplan.Glibc: "glibc", memplan.GlibcArenas: "glibc with MALLOC_ARENA_MAX", memplan.Jemalloc: "jemalloc", memplan.Musl: "musl",
 		}, "the container's env"),
 		named("state directory", memplan.Known(w.StateDir, memplan.App), map[memplan.StateDir]string{
-			{}: "on disk, deleted with the pod", {Persistent: true}: "on disk, persistent", {InMemory: true}: "in memory", {InMemory: true, Persistent: true}: "in memory",
+			{}: "on disk, deleted with the pod", {Persistent: true}: "on disk, persistent",
+			{InMemory: true}: "in memory", {InMemory: true, Persistent: true}: "in memory",
 		}, "the container's volumes"),
 		named("size of the heap", memplan.Known(w.JVM.HeapMode, memplan.App), map[memplan.HeapMode]string{
 			memplan.HeapPercent: "the JVM's own percentage", memplan.HeapFixed: w.JVM.MaxHeap.Value.String(), memplan.HeapPlanned: "planned",
