@@ -519,7 +519,7 @@ func TestRaisingALimitNeverLowersTheToleratedFailures(t *testing.T) {
 	})
 }
 
-func TestPlanApplicationKeepsItsPromises(t *testing.T) {
+func TestPlanApplicationAgreesWithItsInput(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		a := g.application()
 		requireApplication(t, a, PlanApplication(a))

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// decisions are what one of Kafka's assignors decided in many histories of groups. test/calibration/assignors/update.sh writes them.
+// decisions are those of one of Kafka's assignors in many histories of groups. test/calibration/assignors/update.sh writes them.
 type decisions struct {
 	Kafka, Assignor, Protocol string
 	Histories                 []history
@@ -23,7 +23,7 @@ type decisions struct {
 type history struct {
 	Name              string
 	Standbys, WarmUps int
-	// Persistent says whether state directories survive their pods.
+	// Persistent reports whether state directories survive their pods.
 	Persistent bool
 	// Threads of the pods a, b, c and so on.
 	Threads       []int
@@ -43,7 +43,7 @@ type step struct {
 	Tasks string
 }
 
-// readDecisions reads what the assignors decided, by file name.
+// readDecisions reads the decisions of the assignors, by file name.
 func readDecisions(t *testing.T) map[string]decisions {
 	t.Helper()
 	all := map[string]decisions{}
@@ -126,9 +126,9 @@ func without(letters, lacked string) string {
 	}, letters)
 }
 
-// TestLoadsAreNeverBelowWhatAssignorsDecide takes each assignment of each history as the one that is known, and compares the bounds with
-// the next decision, and with those after further losses that follow at once. After any other decision the group would be looked at anew.
-func TestLoadsAreNeverBelowWhatAssignorsDecide(t *testing.T) {
+// TestLoadsAreNeverBelowTheDecisionsOfAssignors takes each assignment of each history as the one that is known, and compares the bounds with
+// the next decision, and with those after further failures that follow at once. After any other decision the group would be looked at anew.
+func TestLoadsAreNeverBelowTheDecisionsOfAssignors(t *testing.T) {
 	for name, d := range readDecisions(t) {
 		t.Run(name, func(t *testing.T) {
 			now, later := &margins{}, &margins{}
@@ -137,7 +137,7 @@ func TestLoadsAreNeverBelowWhatAssignorsDecide(t *testing.T) {
 					h.judge(t, d.protocol(), i, now, later)
 				}
 			}
-			t.Logf("bound / most that the assignor gave to any pod, without a loss:   %s", now)
+			t.Logf("bound / most that the assignor gave to any pod, without a failure:   %s", now)
 			t.Logf("bound / most that the assignor gave to any pod, after 1 and more: %s", later)
 		})
 	}
@@ -146,26 +146,26 @@ func TestLoadsAreNeverBelowWhatAssignorsDecide(t *testing.T) {
 // judge compares the bounds of one assignment with what came after it.
 func (h history) judge(t *testing.T, protocol Protocol, known int, now, later *margins) {
 	t.Helper()
-	w, before, losses := h.workload(protocol), h.Steps[known].Pods, 0
+	w, before, failures := h.workload(protocol), h.Steps[known].Pods, 0
 	a := h.assignment(h.Steps[known], without(h.Steps[known+1].Pods, before))
 	for n := known + 1; n < len(h.Steps); n++ {
 		s := h.Steps[n]
-		if n > known+1 && (losses == 0 || !strings.HasPrefix(s.Event, "lose")) {
+		if n > known+1 && (failures == 0 || !strings.HasPrefix(s.Event, "lose")) {
 			return
 		}
-		losses += len(without(before, s.Pods)) + len(s.Restarted)
+		failures += len(without(before, s.Pods)) + len(s.Restarted)
 		before = s.Pods
-		bounds, given := LoadsAfter(w, a, losses), h.assignment(s, "")
+		bounds, given := LoadsAfter(w, a, failures), h.assignment(s, "")
 		for i, pod := range a.Pods {
 			if !strings.Contains(s.Pods, pod.Name) {
 				continue
 			}
 			if got := observed(w, given, pod.Name); !within(got, bounds[i]) {
-				t.Errorf("history %s: step %d (%s): pod %s has %+v, the bound from step %d with %d losses is %+v",
-					h.Name, n, s.Event, pod.Name, got, known, losses, bounds[i])
+				t.Errorf("history %s: step %d (%s): pod %s has %+v, the bound from step %d with %d failures is %+v",
+					h.Name, n, s.Event, pod.Name, got, known, failures, bounds[i])
 			}
 		}
-		if losses == 0 {
+		if failures == 0 {
 			now.add(w, bounds, given)
 		} else {
 			later.add(w, bounds, given)
@@ -173,7 +173,7 @@ func (h history) judge(t *testing.T, protocol Protocol, known int, now, later *m
 	}
 }
 
-// within says whether a load is within a bound.
+// within reports whether a load is within a bound.
 func within(load, bound Load) bool {
 	ok := load.Active <= bound.Active && load.Total <= bound.Total
 	for i := range load.Caps {
@@ -211,7 +211,7 @@ func (m *margins) String() string {
 	return strconv.Itoa(len(m.active)) + " decisions; percentiles 50, 75, 90, 99, 100: active" + line(m.active) + "; all roles" + line(m.total)
 }
 
-func TestAColdStartIsNeverBelowWhatAssignorsDecide(t *testing.T) {
+func TestAColdStartIsNeverBelowTheDecisionsOfAssignors(t *testing.T) {
 	for name, d := range readDecisions(t) {
 		for _, h := range d.Histories {
 			w := h.workload(d.protocol())
@@ -237,7 +237,7 @@ func TestTheHistoriesCoverTheLifeOfGroups(t *testing.T) {
 		}
 		want := []string{
 			"start", "lose", "restart", "replace", "0 standbys", "1 standbys", "2 standbys", "uneven threads", "several subtopologies",
-			"stateless tasks", "persistent directories", "two lost at once", "all on the first pod", "the last pod",
+			"stateless tasks", "persistent directories", "two failed at once", "all on the first pod", "the last pod",
 		}
 		if d.Assignor == "HighAvailabilityTaskAssignor" {
 			want = append(want, "probe", "warm-ups")
@@ -268,7 +268,7 @@ func (h history) count(seen map[string]int) {
 	for i, s := range h.Steps {
 		kind, _, _ := strings.Cut(strings.TrimSuffix(s.Event, ", lags unknown"), " ")
 		in[kind] = true
-		in["two lost at once"] = in["two lost at once"] || len(without(before, s.Pods)) > 1
+		in["two failed at once"] = in["two failed at once"] || len(without(before, s.Pods)) > 1
 		in["all on the first pod"] = in["all on the first pod"] || i == 0 && len(s.Pods) == 1
 		in["the last pod"] = in["the last pod"] || i > 0 && len(s.Pods) == 1
 		s.each(func(_ Task, holders string) { in["warm-ups"] = in["warm-ups"] || len(holders) > 1+h.Standbys })

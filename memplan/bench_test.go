@@ -25,7 +25,7 @@ func bigApp(tasks, pods int) (Workload, Assignment) {
 	return w, evenly(w, pods, 4)
 }
 
-// benchmarkPlans plans every pod of an application: one operation is the loads of all pods after a loss and a plan for each.
+// benchmarkPlans plans every pod of an application: one operation is the loads of all pods after a failure and a plan for each.
 func benchmarkPlans(b *testing.B, tasks, pods int) {
 	w, a := bigApp(tasks, pods)
 	b.ReportAllocs()

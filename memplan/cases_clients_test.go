@@ -94,24 +94,24 @@ func TestCaseC53SplitBatches(t *testing.T) {
 
 func TestCaseC114ARaiseHelpsOutsideTheHeap(t *testing.T) {
 	w := plainStores(4, 1)
-	w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(w.JVM.HeapUnder(2*GiB), Measured) // what the JVM started with
+	w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(w.JVM.HeapUnder(2*GiB), Measured) // the heap at its start
 	before, after := PlanFor(w, onlyCap(1, 4, 4), onlyNative(nil), 2*GiB), PlanFor(w, onlyCap(1, 4, 4), onlyNative(nil), 4*GiB)
 	requireBytes(t, "heap", after.Heap, before.Heap)
-	requireBytes(t, "what the native side gets", after.Split.Native-before.Split.Native, 2*GiB)
+	requireBytes(t, "more for the native side", after.Split.Native-before.Split.Native, 2*GiB)
 }
 
-func TestCaseC128TheHeapIsWhatIsTooSmall(t *testing.T) {
+func TestCaseC128TheHeapIsTooSmall(t *testing.T) {
 	w := release(3, 9, 1)
 	w.Application.LiveSet = Known(1400*MiB-100*MiB, Measured)
 	requireBytes(t, "heap under 4 GiB", w.JVM.HeapUnder(4*GiB), GiB)
 	requireBytes(t, "heap under 8 GiB", w.JVM.HeapUnder(8*GiB), 2*GiB)
 	plan := PlanFor(w, Load{Threads: 1}, DefaultPolicy(), 4*GiB)
 	if plan.Fits() || plan.Deficits[0].Pool != Heap {
-		t.Fatalf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Deficits)
+		t.Fatalf("verdict %d, deficits %v; the heap is too small", plan.Verdict, plan.Deficits)
 	}
 	const want = "the limit has room for it: set MaxRAMPercentage to 49, a larger limit is not needed"
 	if got := plan.Deficits[0].Message; !strings.Contains(got, want) {
-		t.Errorf("shortage %q, want %q in it", got, want)
+		t.Errorf("deficit %q, want %q in it", got, want)
 	}
 	w.JVM.MaxRAMPercentage = Known(49.0, App)
 	requireVerdict(t, PlanFor(w, Load{Threads: 1}, DefaultPolicy(), 4*GiB), Fits)

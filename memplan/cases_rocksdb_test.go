@@ -75,9 +75,9 @@ func TestCaseC29AManagerSmallerThanAMemtable(t *testing.T) {
 
 func TestCaseC31MorePodsDoNotHelpAtOnce(t *testing.T) {
 	w := plainStores(12, 1)
-	pod := func(pods, losses int) Bytes {
+	pod := func(pods, failures int) Bytes {
 		w.WarmUps = Known(2, Default)
-		return rocksDB(PlanFor(w, loadAfter(w, evenly(w, pods, 1), "pod-0", losses), DefaultPolicy(), GiB))
+		return rocksDB(PlanFor(w, loadAfter(w, evenly(w, pods, 1), "pod-0", failures), DefaultPolicy(), GiB))
 	}
 	requireBytes(t, "all instances together", 12*98*MiB, rocksDB(PlanFor(w, onlyCap(1, 12, 12), DefaultPolicy(), GiB)))
 	if two, three := pod(2, 0), pod(3, 0); two < 6*98*MiB || three < 4*98*MiB || three > two {
@@ -92,7 +92,7 @@ func TestCaseC34AnOptionThatGrowsTheBound(t *testing.T) {
 	load := onlyCap(1, 10, 10)
 	a, b := PlanFor(before, load, DefaultPolicy(), 4*GiB), PlanFor(after, load, DefaultPolicy(), 4*GiB)
 	requireBytes(t, "heap", b.Heap, a.Heap)
-	requireBytes(t, "what the option adds", rocksDB(b)-rocksDB(a), 10*3*48*MiB)
+	requireBytes(t, "more with the option", rocksDB(b)-rocksDB(a), 10*3*48*MiB)
 }
 
 func TestCaseC40MemtablesBesideTheCache(t *testing.T) {
@@ -118,7 +118,7 @@ func TestCaseC62GlibcAndJemalloc(t *testing.T) {
 	w.Allocator = Known(Jemalloc, Measured)
 	plan := PlanFor(w, onlyCap(1, 1, 1), DefaultPolicy(), 64*GiB)
 	if got := plan.line(RegionBlockCache).Bound + plan.line(RegionRocksDBOverhead).Bound; got < 13_000_000_000 {
-		t.Errorf("a shared cache with what it takes beyond is %v, 13 GB were resident", got)
+		t.Errorf("a shared cache with its overhead is %v, 13 GB were resident", got)
 	}
 }
 

@@ -49,7 +49,7 @@ func plainStores(tasks, stores int) Workload {
 	return w
 }
 
-// rocksDB is what a plan counts for caches and memtables.
+// rocksDB is the size of caches and memtables in a plan.
 func rocksDB(p Plan) Bytes { return p.line(RegionBlockCache).Bound + p.line(RegionMemtables).Bound }
 
 func requireBytes(t *testing.T, what string, got, want Bytes) {
@@ -119,7 +119,7 @@ func TestCaseC7PerPartitionBudget(t *testing.T) {
 	plan := PlanFor(w, onlyCap(1, 3, 3), policy, 2*GiB)
 	requireVerdict(t, plan, LimitTooSmall)
 	requireBytes(t, "missing", plan.Deficits[0].Missing, 536_870_912)
-	requireBytes(t, "need", plan.RequiredLimit, 2560*MiB)
+	requireBytes(t, "required limit", plan.RequiredLimit, 2560*MiB)
 }
 
 func TestCaseC9ProducerShareOfTheHeap(t *testing.T) {
@@ -138,9 +138,9 @@ func TestCaseC9ProducerShareOfTheHeap(t *testing.T) {
 	requireBytes(t, "heap", before.Heap, GiB)
 	requireBytes(t, "producers", before.line(RegionProducer).Bound, 512*MiB)
 	requireBytes(t, "main consumers", before.line(RegionMainConsumer).Expected, 32*MiB)
-	requireBytes(t, "main consumers after a loss", after.line(RegionMainConsumer).Expected, 64*MiB)
+	requireBytes(t, "main consumers after a failure", after.line(RegionMainConsumer).Expected, 64*MiB)
 	requireBytes(t, "shared cache", before.line(RegionBlockCache).Bound, 128*MiB)
-	requireBytes(t, "shared cache after a loss", after.line(RegionBlockCache).Bound, 128*MiB)
+	requireBytes(t, "shared cache after a failure", after.line(RegionBlockCache).Bound, 128*MiB)
 	requireBytes(t, "direct memory", after.line(RegionDirectMemory).Bound, 128*MiB)
 	requireWarning(t, after, "MaxDirectMemorySize is 128 MiB")
 	w.Bounded = true // then the plan derives fetch sizes that fit
@@ -242,7 +242,7 @@ func TestCaseC35ThreadsWithoutAnyStore(t *testing.T) {
 	requireBytes(t, "producers", plan.line(RegionProducer).Bound, 50*GiB)
 	requireBytes(t, "RocksDB", rocksDB(plan)+plan.line(RegionStoreFixed).Bound, 0)
 	if plan.Fits() || plan.Deficits[0].Pool != Heap {
-		t.Errorf("verdict %d, shortages %v; the heap is what is too small", plan.Verdict, plan.Deficits)
+		t.Errorf("verdict %d, deficits %v; the heap is too small", plan.Verdict, plan.Deficits)
 	}
 }
 
@@ -254,8 +254,8 @@ func TestCaseC37ResidentIsHeapAndMore(t *testing.T) {
 	for _, limit := range []Bytes{512 * MiB, GiB} {
 		requireVerdict(t, PlanFor(w, load, DefaultPolicy(), limit), LimitTooSmall)
 	}
-	if need := RequiredLimit(w, load, DefaultPolicy()); need < 1200*MiB {
-		t.Errorf("need %v, 1.13 GB were resident", need)
+	if required := RequiredLimit(w, load, DefaultPolicy()); required < 1200*MiB {
+		t.Errorf("required %v, 1.13 GB were resident", required)
 	}
 }
 
@@ -315,11 +315,11 @@ func TestCaseC71SharedCacheIsCountedOnce(t *testing.T) {
 	requireVerdict(t, plan, Fits)
 }
 
-func TestCaseC75ALeakIsNotSizedFor(t *testing.T) {
+func TestCaseC75NoLimitCoversALeak(t *testing.T) {
 	leaking, fixed := keyValueApp(8), keyValueApp(8)
 	leaking.Version, fixed.Version = Known(Version{4, 3, 0}, App), Known(Version{4, 3, 1}, App)
 	load := onlyCap(1, 8, 8)
-	requireBytes(t, "need", RequiredLimit(leaking, load, DefaultPolicy()), RequiredLimit(fixed, load, DefaultPolicy()))
+	requireBytes(t, "required limit", RequiredLimit(leaking, load, DefaultPolicy()), RequiredLimit(fixed, load, DefaultPolicy()))
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "KAFKA-20616")
 	requireWarning(t, PlanFor(leaking, load, DefaultPolicy(), GiB), "upgrade to 4.3.1, no limit covers it")
 	for _, warning := range PlanFor(fixed, load, DefaultPolicy(), GiB).Warnings {

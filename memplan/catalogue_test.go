@@ -37,7 +37,7 @@ func TestEachSettingHasAPlaceAndANameOfItsOwn(t *testing.T) {
 		s := &settings[i]
 		name := s.value.prefixes(s.role)[0] + s.name
 		if names[name] {
-			t.Errorf("%s is in the catalogue twice", name)
+			t.Errorf("%s is a duplicate", name)
 		}
 		names[name] = true
 		if s.number == nil {

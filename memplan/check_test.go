@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 		"more than all as headroom":   {policy: func(p *Policy) { p.HeadroomPercent = 200 }, want: "headroom is 200: it must be a percentage of 0 to 90"},
 		"a page cache of 100 %":       {policy: func(p *Policy) { p.PageCachePercent = 100 }, want: "page cache is 100: it must be a percentage of 0 to 90"},
 		"a negative page cache":       {policy: func(p *Policy) { p.PageCacheFloor = -1 }, want: "page-cache floor is -1: it must be at least 0"},
-		"fewer losses than none":      {policy: func(p *Policy) { p.PodFailures = -1 }, want: "pod failures to tolerate is -1: it must be at least 0"},
+		"fewer failures than none":    {policy: func(p *Policy) { p.PodFailures = -1 }, want: "pod failures to tolerate is -1: it must be at least 0"},
 		"negative pins, in order":     {policy: pins, want: "the pin of collector is -2 B: it must not be negative\nthe pin of metaspace is -1 B: it must not be negative"},
 		"no threads":                  {change: func(w *Workload) { w.Threads = Known(0, App) }, want: "num.stream.threads is 0: it must be at least 1"},
 		"negative standbys":           {change: func(w *Workload) { w.Standbys = Known(-1, App) }, want: "num.standby.replicas is -1: it must be at least 0"},
@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 			}
 			warnings := strings.Join(PlanFor(w, onlyCap(1, 4, 4), policy, limit).Warnings, "\n")
 			if err != nil && !strings.Contains(warnings, err.Error()) {
-				t.Errorf("the plan's warnings %q do not say it", warnings)
+				t.Errorf("the plan's warnings %q lack it", warnings)
 			}
 		})
 	}

@@ -170,7 +170,7 @@ func TestConsumerLines(t *testing.T) {
 			w: with(keyValueApp(8), func(w *Workload) { w.Subtopologies[0].Stores[0].Unlogged = true }), load: small, region: RegionRestoreConsumer, want: 0,
 		},
 		"a global consumer reads all partitions of its stores":  {w: with(keyValueApp(8), exactBatch, global(12)), load: small, region: RegionGlobalConsumer, want: 12 * MiB, wantFrom: Assumed},
-		"of which brokers bound what is not known":              {w: with(keyValueApp(8), global(0)), load: small, region: RegionGlobalConsumer, want: 150 * MiB, wantFrom: Assumed},
+		"of unknown size, bounded by the brokers":               {w: with(keyValueApp(8), global(0)), load: small, region: RegionGlobalConsumer, want: 150 * MiB, wantFrom: Assumed},
 		"direct memory: stream threads and state updaters":      {w: with(keyValueApp(8), exactBatch), load: small, region: RegionDirectMemory, want: 2 * (4 + 6) * MiB, wantExpected: (4 + 6) * MiB, wantFrom: Default},
 		"direct memory before 3.8: stream threads do both":      {w: with(keyValueApp(8), exactBatch, version(3, 7, 0)), load: small, region: RegionDirectMemory, want: 2 * 6 * MiB, wantFrom: Default},
 		"direct memory of many partitions is a response each":   {w: many, load: big, region: RegionDirectMemory, want: 2 * 2 * 50 * MiB, wantFrom: Default},
@@ -232,7 +232,7 @@ func TestRecordLines(t *testing.T) {
 }
 
 // What a cached entry really costs was measured, before 4.1 and with 4.4.0 (test/calibration/records).
-func TestRecordCacheIsNotBelowWhatWasMeasured(t *testing.T) {
+func TestTheRecordCacheIsNotBelowTheMeasuredSize(t *testing.T) {
 	cases := map[string]struct {
 		version                 Version
 		record, accounted, real Bytes
@@ -261,7 +261,7 @@ func TestRecordCacheIsNotBelowWhatWasMeasured(t *testing.T) {
 }
 
 // Records were measured in a queue and in a store on the heap as well.
-func TestRecordsOnTheHeapAreNotBelowWhatWasMeasured(t *testing.T) {
+func TestRecordsOnTheHeapAreNotBelowTheMeasuredSize(t *testing.T) {
 	for record, real := range map[Bytes]struct{ queued, stored Bytes }{
 		24: {196, 120}, 116: {293, 216}, 1032: {1210, 1128}, 10_032: {10_203, 10_128},
 	} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// absurd is a workload of which every number is what the fuzzer says.
+// absurd is a workload with numbers of the fuzzer.
 func absurd(a, b, c int64, percent float64) (Workload, Load, Policy) {
 	n, m := int(a), int(c)
 	size := Known(Bytes(b), App)
@@ -74,7 +74,7 @@ func FuzzPlan(f *testing.F) {
 			}
 		}
 		if RequiredLimit(w, load, policy) <= 0 {
-			t.Error("a need of nothing")
+			t.Error("a required limit of nothing")
 		}
 		survives(w, group, policy, map[string]Bytes{"a": Bytes(limit), "b": Bytes(limit)})
 		requireSound(t, Bootstrap(w.JVM, policy, Bytes(limit)))
@@ -122,7 +122,7 @@ func requireSound(t *testing.T, plan Plan) {
 		t.Errorf("fits, but %v pass %v - %v", sum, plan.Limit, plan.Headroom)
 	}
 	if plan.Heap < 0 || plan.RequiredLimit <= 0 || plan.Headroom < 0 || plan.Bound < 0 || plan.Expected < 0 {
-		t.Errorf("heap %v, need %v, headroom %v, bound %v, expected %v", plan.Heap, plan.RequiredLimit, plan.Headroom, plan.Bound, plan.Expected)
+		t.Errorf("heap %v, required %v, headroom %v, bound %v, expected %v", plan.Heap, plan.RequiredLimit, plan.Headroom, plan.Bound, plan.Expected)
 	}
 }
 

@@ -118,10 +118,10 @@ func TestCollector(t *testing.T) {
 		limit Bytes
 		want  Collector
 	}{
-		"below 1792 MiB":            {limit: 1791 * MiB, want: Serial},
-		"from 1792 MiB and 2 CPUs":  {limit: 1792 * MiB, want: G1},
-		"one CPU":                   {flags: "-XX:ActiveProcessorCount=1", limit: 8 * GiB, want: Serial},
-		"what the application says": {flags: "-XX:+UseZGC", limit: 1 * GiB, want: ZGC},
+		"below 1792 MiB":           {limit: 1791 * MiB, want: Serial},
+		"from 1792 MiB and 2 CPUs": {limit: 1792 * MiB, want: G1},
+		"one CPU":                  {flags: "-XX:ActiveProcessorCount=1", limit: 8 * GiB, want: Serial},
+		"the application's choice": {flags: "-XX:+UseZGC", limit: 1 * GiB, want: ZGC},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-func TestCollectorOverheadIsNotBelowWhatWasMeasured(t *testing.T) {
+func TestCollectorOverheadIsNotBelowTheMeasuredSize(t *testing.T) {
 	const kb, mb = Bytes(1024), MiB
 	cases := map[string]struct {
 		collector      Collector
@@ -181,7 +181,7 @@ func TestParseJVMFlags(t *testing.T) {
 		"stack size in KiB":                  {flags: []string{"-XX:ThreadStackSize=512"}, change: func(j *JVM) { j.ThreadStack = Known(512*KiB, App) }},
 		"processors":                         {flags: []string{"-XX:ActiveProcessorCount=4"}, change: func(j *JVM) { j.CPUs = Known(4, App) }},
 		"the default of processors":          {flags: []string{"-XX:ActiveProcessorCount=-1"}, change: func(*JVM) {}},
-		"a cap below what is assumed":        {flags: []string{"-XX:MaxMetaspaceSize=96m", "-XX:ReservedCodeCacheSize=64m"}, change: func(j *JVM) { j.Metaspace, j.CodeCache = Known(96*MiB, App), Known(64*MiB, App) }},
+		"a cap below the assumed size":       {flags: []string{"-XX:MaxMetaspaceSize=96m", "-XX:ReservedCodeCacheSize=64m"}, change: func(j *JVM) { j.Metaspace, j.CodeCache = Known(96*MiB, App), Known(64*MiB, App) }},
 		"a cap above is no use":              {flags: []string{"-XX:MaxMetaspaceSize=1g", "-XX:ReservedCodeCacheSize=512m"}, change: func(*JVM) {}},
 		"a collector":                        {flags: []string{"-XX:+UseG1GC"}, change: func(j *JVM) { j.Collector = Known(G1, App) }},
 		"a collector switched off":           {flags: []string{"-XX:+UseG1GC", "-XX:-UseG1GC"}, change: func(*JVM) {}},

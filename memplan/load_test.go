@@ -15,7 +15,7 @@ func onlyCap(threads, active, total int) Load {
 	return Load{Threads: threads, Active: active, Total: total, Caps: []Cap{{Active: active, Total: total}}}
 }
 
-func TestLoadAfter(t *testing.T) {
+func TestLoadsAfter(t *testing.T) {
 	streams := func(w Workload) Workload { w.Protocol = Known(Streams, Measured); return w }
 	standbys := func(w Workload, n int) Workload { w.Standbys = Known(n, App); return w }
 	persistent := func(w Workload) Workload { w.StateDir.Persistent = true; return w }
@@ -27,10 +27,10 @@ func TestLoadAfter(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		w      Workload
-		a      Assignment
-		losses int
-		want   Load
+		w        Workload
+		a        Assignment
+		failures int
+		want     Load
 	}{
 		"streams: the quota is per thread, so 3 pods of 5 threads that start one by one stay at 10 of 20 tasks": {
 			w:    streams(keyValueApp(20)),
@@ -42,72 +42,72 @@ func TestLoadAfter(t *testing.T) {
 			a:    Assignment{Pods: []Pod{activePod("a", 7, tasksOf(0, 12)), activePod("b", 7, tasksOf(12, 24))}},
 			want: onlyCap(7, 14, 14),
 		},
-		"streams: after a loss the survivors share all tasks": {
-			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, losses: 1,
+		"streams: after a failure the survivors share all tasks": {
+			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, failures: 1,
 			want: onlyCap(1, 6, 6),
 		},
 		"streams: the last survivor has all tasks": {
-			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, losses: 2,
+			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, failures: 2,
 			want: onlyCap(1, 12, 12),
 		},
-		"streams: more losses than pods count as all others": {
-			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, losses: 99,
+		"streams: more failures than pods count as all others": {
+			w: streams(keyValueApp(12)), a: Assignment{Pods: three(12)}, failures: 99,
 			want: onlyCap(1, 12, 12),
 		},
-		"streams: the largest pod is lost first": {
+		"streams: the largest pod fails first": {
 			w: streams(keyValueApp(12)),
-			a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 4, tasksOf(2, 10)), activePod("c", 1, tasksOf(10, 12))}}, losses: 1,
+			a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 4, tasksOf(2, 10)), activePod("c", 1, tasksOf(10, 12))}}, failures: 1,
 			want: onlyCap(1, 6, 6),
 		},
 		"streams: standbys come on top, and never two copies of a task on one pod": {
-			w: standbys(streams(keyValueApp(12)), 1), a: Assignment{Pods: three(12)}, losses: 1,
+			w: standbys(streams(keyValueApp(12)), 1), a: Assignment{Pods: three(12)}, failures: 1,
 			want: onlyCap(1, 6, 12),
 		},
 		"streams: a standby goes to the least loaded of those that have no copy, so a small pod may have as many per thread as the second": {
-			w: standbys(streams(keyValueApp(12)), 1), losses: 2,
+			w: standbys(streams(keyValueApp(12)), 1), failures: 2,
 			a: Assignment{Pods: []Pod{
 				activePod("a", 1, tasksOf(0, 1)), activePod("b", 5, tasksOf(1, 6)), activePod("c", 5, tasksOf(6, 10)), activePod("d", 3, tasksOf(10, 12)),
 			}},
 			want: onlyCap(1, 3, 12),
 		},
 		"streams: standbys that no survivor is left for do not count": {
-			w: standbys(streams(keyValueApp(12)), 2), a: Assignment{Pods: three(12)}, losses: 2,
+			w: standbys(streams(keyValueApp(12)), 2), a: Assignment{Pods: three(12)}, failures: 2,
 			want: onlyCap(1, 12, 12),
 		},
-		"classic: own tasks stay, orphans come, and warm-ups come on top": {
-			w: keyValueApp(24), a: Assignment{Pods: three(24)}, losses: 1,
+		"classic: own tasks stay, uncovered come, and warm-ups come on top": {
+			w: keyValueApp(24), a: Assignment{Pods: three(24)}, failures: 1,
 			want: onlyCap(1, 8+8, 8+8+2),
 		},
 		"classic: while a pod has more than its share, twice as many tasks as warm-ups may return to old directories": {
-			w: keyValueApp(24), losses: 1,
+			w: keyValueApp(24), failures: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 6)), activePod("b", 1, tasksOf(6, 14)), activePod("c", 1, tasksOf(14, 24))}},
 			want: onlyCap(1, 6+10+4, 6+10+4+2),
 		},
 		"classic: and while a task warms up": {
-			w: with(keyValueApp(100), func(w *Workload) { w.WarmUps = Known(3, App) }), a: warming(evenlyNamed(keyValueApp(100), 10)), losses: 1,
+			w: with(keyValueApp(100), func(w *Workload) { w.WarmUps = Known(3, App) }), a: warming(evenlyNamed(keyValueApp(100), 10)), failures: 1,
 			want: onlyCap(1, 10+10+6, 10+10+6+3),
 		},
 		"classic: no more returns than what others run": {
-			w: keyValueApp(4), losses: 1,
+			w: keyValueApp(4), failures: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, nil), activePod("b", 1, tasksOf(0, 1)), activePod("c", 1, tasksOf(1, 4))}},
 			want: onlyCap(1, 4, 4),
 		},
-		"classic: without a loss the own tasks stay, and two more may warm up": {
+		"classic: without a failure the own tasks stay, and two more may warm up": {
 			w: keyValueApp(24), a: Assignment{Pods: three(24)},
 			want: onlyCap(1, 8, 10),
 		},
-		"classic: with persistent directories all orphans may have their best copy here": {
-			w: persistent(keyValueApp(24)), losses: 1,
+		"classic: with persistent directories all uncovered may have their best copy here": {
+			w: persistent(keyValueApp(24)), failures: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 1)), activePod("b", 1, tasksOf(1, 18)), activePod("c", 1, tasksOf(18, 24))}},
 			want: onlyCap(1, 1+17+4, 24),
 		},
-		"classic: without them the even share bounds the orphans": {
-			w: keyValueApp(24), losses: 1,
+		"classic: without them the even share bounds the uncovered": {
+			w: keyValueApp(24), failures: 1,
 			a:    Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 2)), activePod("b", 1, tasksOf(2, 22)), activePod("c", 1, tasksOf(22, 24))}},
 			want: onlyCap(1, 2+12+4, 2+12+4+2),
 		},
 		"classic: a task with a standby elsewhere goes there": {
-			w: standbys(keyValueApp(20), 1), losses: 1,
+			w: standbys(keyValueApp(20), 1), failures: 1,
 			a: Assignment{Pods: []Pod{
 				{Name: "a", Threads: 1, Current: Tasks{Standby: tasksOf(0, 1)}},
 				{Name: "b", Threads: 1, Current: Tasks{Active: tasksOf(0, 20)}}, {Name: "c", Threads: 1, Current: Tasks{Standby: tasksOf(1, 20)}},
@@ -118,16 +118,16 @@ func TestLoadAfter(t *testing.T) {
 			w: standbys(keyValueApp(100), 1), a: withStandbys(keyValueApp(100), 10),
 			want: onlyCap(1, 10+10, 10+12+1+2), // 12 is a ninth of the standbys
 		},
-		"classic: all copies of the lost pod may be made anew on one pod": {
-			w: standbys(keyValueApp(100), 1), a: withStandbys(keyValueApp(100), 10), losses: 1,
+		"classic: all copies of the failed pod may be made again on one pod": {
+			w: standbys(keyValueApp(100), 1), a: withStandbys(keyValueApp(100), 10), failures: 1,
 			want: onlyCap(1, 20, 20+20+2),
 		},
 		"classic: and so may all standbys that are not there yet": {
 			w: standbys(keyValueApp(100), 1), a: evenlyNamed(keyValueApp(100), 2),
 			want: onlyCap(1, 50, 100),
 		},
-		"classic: what it holds as standby may become active": {
-			w: standbys(keyValueApp(6), 1), losses: 1,
+		"classic: its standbys may become active": {
+			w: standbys(keyValueApp(6), 1), failures: 1,
 			a: Assignment{Pods: []Pod{
 				{Name: "a", Threads: 1, Current: Tasks{Active: tasksOf(0, 2), Standby: tasksOf(2, 6)}},
 				{Name: "b", Threads: 1, Current: Tasks{Active: tasksOf(2, 4), Standby: tasksOf(0, 2)}},
@@ -139,11 +139,11 @@ func TestLoadAfter(t *testing.T) {
 			w: stateless, a: Assignment{Pods: three(12)},
 			want: onlyCap(1, 4, 4),
 		},
-		"classic: tasks that nobody runs are dealt out evenly": {
+		"classic: unassigned tasks are assigned evenly": {
 			w: keyValueApp(12), a: Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}, {Name: "c"}}},
 			want: onlyCap(1, 4, 6),
 		},
-		"classic: what nobody runs yet may come on top of what stays": {
+		"classic: unassigned tasks may come on top of those that stay": {
 			w: keyValueApp(12), a: Assignment{Pods: []Pod{activePod("a", 1, tasksOf(0, 4)), activePod("b", 1, tasksOf(4, 9))}},
 			want: onlyCap(1, 4+3, 9),
 		},
@@ -161,12 +161,12 @@ func TestLoadAfter(t *testing.T) {
 			want: onlyCap(1, 4, 4),
 		},
 		"where only the heaviest process is known, the others may be as heavy": {
-			w: keyValueApp(24), losses: 1,
+			w: keyValueApp(24), failures: 1,
 			a:    Assignment{Pods: []Pod{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Unmatched: []Pod{activePod("process", 1, tasksOf(0, 9))}},
 			want: onlyCap(1, 9+9+4, 24),
 		},
-		"what the others hold is not missing where only the heaviest process is known": {
-			w: standbys(keyValueApp(100), 1), losses: 1,
+		"the copies of the others are not missing where only the heaviest process is known": {
+			w: standbys(keyValueApp(100), 1), failures: 1,
 			a: Assignment{
 				Pods:      evenlyNamed(Workload{}, 10).Pods,
 				Unmatched: []Pod{{Name: "process", Threads: 1, Current: Tasks{Active: tasksOf(0, 10), Standby: tasksOf(10, 20)}}},
@@ -186,7 +186,7 @@ func TestLoadAfter(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, loadAfter(c.w, c.a, "a", c.losses)); d != "" {
+			if d := cmp.Diff(c.want, loadAfter(c.w, c.a, "a", c.failures)); d != "" {
 				t.Errorf("load (-want +got):\n%s", d)
 			}
 		})
@@ -239,7 +239,7 @@ func TestColdStartHasAllTasks(t *testing.T) {
 	}
 }
 
-// evenlyNamed is evenly with the first pod named as the tests of LoadAfter ask for it.
+// evenlyNamed is evenly with the name a for the first pod.
 func evenlyNamed(w Workload, pods int) Assignment {
 	a := evenly(w, pods, 1)
 	a.Pods[0].Name = "a"
@@ -261,7 +261,7 @@ func withStandbys(w Workload, pods int) Assignment {
 	return a
 }
 
-// need that holds every loss can be told without the planner: the brute force below tries each set of lost pods.
+// The tolerated failures can be found without the planner: the brute force below tries each set of failed pods.
 func TestSurvivesAgreesWithBruteForce(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
@@ -276,57 +276,57 @@ func TestSurvivesAgreesWithBruteForce(t *testing.T) {
 		}
 		want := bruteForce(w, a, policy, limits)
 		if got := survives(w, a, policy, limits); got != want {
-			t.Errorf("survives %d, brute force says %d", got, want)
+			t.Errorf("tolerates %d, brute force has %d", got, want)
 		}
 	})
 }
 
-// bruteForce tries all sets of lost pods, smallest first, and judges each survivor by the load that this very set gives it.
+// bruteForce tries all sets of failed pods, smallest first, and judges each survivor by its load after this very set.
 func bruteForce(w Workload, a Assignment, policy Policy, limits map[string]Bytes) int {
 	survived := -1
-	for losses := range len(a.Pods) {
+	for failures := range len(a.Pods) {
 		for set := range 1 << len(a.Pods) {
-			if lost := lostIn(set, len(a.Pods)); len(lost) == losses && !holds(w, a, policy, limits, lost) {
+			if failed := failedIn(set, len(a.Pods)); len(failed) == failures && !holds(w, a, policy, limits, failed) {
 				return survived
 			}
 		}
-		survived = losses
+		survived = failures
 	}
 	return survived
 }
 
-// lostIn are the indexes of the bits that are set.
-func lostIn(set, pods int) map[int]bool {
-	lost := map[int]bool{}
+// failedIn are the indexes of the bits that are set.
+func failedIn(set, pods int) map[int]bool {
+	failed := map[int]bool{}
 	for i := range pods {
 		if set>>i&1 == 1 {
-			lost[i] = true
+			failed[i] = true
 		}
 	}
-	return lost
+	return failed
 }
 
-// holds says whether each survivor of a set of losses fits its limit.
-func holds(w Workload, a Assignment, policy Policy, limits map[string]Bytes, lost map[int]bool) bool {
+// holds reports whether each survivor of a set of failures fits its limit.
+func holds(w Workload, a Assignment, policy Policy, limits map[string]Bytes, failed map[int]bool) bool {
 	for i, pod := range a.Pods {
-		if lost[i] {
+		if failed[i] {
 			continue
 		}
-		if !PlanFor(w, loadLosing(w, a, i, lost), policy, limits[pod.Name]).Fits() {
+		if !PlanFor(w, loadWithout(w, a, i, failed), policy, limits[pod.Name]).Fits() {
 			return false
 		}
 	}
 	return true
 }
 
-// loadLosing states the rules of the load bounds anew, for one set of lost pods, groups without standbys and equal threads.
-func loadLosing(w Workload, a Assignment, i int, lost map[int]bool) Load {
+// loadWithout has the rules of the load bounds again, for one set of failed pods, groups without standbys and equal threads.
+func loadWithout(w Workload, a Assignment, i int, failed map[int]bool) Load {
 	load := observed(w, a, a.Pods[i].Name)
-	active, total := worstLosing(w, a, i, lost)
+	active, total := worstWithout(w, a, i, failed)
 	if len(union(a.Pods[i])) == 0 && w.Protocol.Value == Classic {
 		for j := range a.Pods { // it may have come back with its directory
-			if !lost[j] && len(union(a.Pods[j])) > 0 {
-				otherActive, otherTotal := worstLosing(w, a, j, lost)
+			if !failed[j] && len(union(a.Pods[j])) > 0 {
+				otherActive, otherTotal := worstWithout(w, a, j, failed)
 				active, total = max(active, otherActive), max(total, otherTotal)
 			}
 		}
@@ -340,23 +340,23 @@ func loadLosing(w Workload, a Assignment, i int, lost map[int]bool) Load {
 	return load
 }
 
-// worstLosing is the number of active tasks, and of all, that a pod with tasks may have.
-func worstLosing(w Workload, a Assignment, i int, lost map[int]bool) (active, total int) {
+// worstWithout is the number of active tasks, and of all, that a pod with tasks may have.
+func worstWithout(w Workload, a Assignment, i int, failed map[int]bool) (active, total int) {
 	all, threads := w.Tasks(), w.Threads.Value
-	left := threads * (len(a.Pods) - len(lost))
+	left := threads * (len(a.Pods) - len(failed))
 	if w.Protocol.Value == Streams {
 		quota := threads * ((all + left - 1) / left)
 		return quota, quota
 	}
 	even, own := (all*threads+left-1)/left, len(union(a.Pods[i]))
-	orphans, stateful, waiting, moving := 0, 0, false, false
+	uncovered, stateful, waiting, moving := 0, 0, false, false
 	for j := range a.Pods {
 		waiting = waiting || len(union(a.Pods[j])) == 0
 		moving = moving || len(union(a.Pods[j])) > (all+len(a.Pods)-1)/len(a.Pods)
 		for _, task := range union(a.Pods[j]) {
 			moving = moving || copiesOf(a, task) > 1
-			if lost[j] && (w.StateDir.Persistent || copiesOf(a, task) <= len(lost)) {
-				orphans++
+			if failed[j] && (w.StateDir.Persistent || copiesOf(a, task) <= len(failed)) {
+				uncovered++
 			}
 		}
 	}
@@ -366,10 +366,10 @@ func worstLosing(w Workload, a Assignment, i int, lost map[int]bool) (active, to
 		}
 	}
 	if !w.StateDir.Persistent {
-		orphans = min(orphans, even*max(len(lost), 1))
+		uncovered = min(uncovered, even*max(len(failed), 1))
 	}
-	more := orphans
-	if waiting || moving && len(lost) > 0 {
+	more := uncovered
+	if waiting || moving && len(failed) > 0 {
 		more += min(2*w.WarmUps.Value, stateful, even, all-own)
 	}
 	if waiting {

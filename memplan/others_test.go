@@ -45,7 +45,7 @@ func TestClientsOfOneJVMAddUp(t *testing.T) {
 	}
 	requireBytes(t, "stacks", two.sumOf(RegionThreadStacks), (2*(2*3+2)+28+4)*256*KiB)
 	if !strings.Contains(two.Explain(), "block caches of billing") {
-		t.Error("the explanation does not say whose block caches they are")
+		t.Error("the explanation has no owner of the block caches")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestTheSplitIsThatOfThePlannedApplication(t *testing.T) {
 	}
 }
 
-func TestWarningsSayWhichClient(t *testing.T) {
+func TestWarningsNameTheClient(t *testing.T) {
 	load := onlyCap(1, 4, 4)
 	w := beside(keyValueApp(4), "billing", load)
 	w.Others[0].Workload.Clients.TransactionalStores = Known(true, App)
@@ -97,14 +97,14 @@ func TestWarningsSayWhichClient(t *testing.T) {
 	requireWarning(t, PlanFor(w, load, DefaultPolicy(), 4*GiB), "billing: statestore.uncommitted.max.bytes is -1")
 }
 
-func TestAnotherClientNeverLowersTheNeed(t *testing.T) {
+func TestAnotherClientNeverLowersTheRequiredLimit(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w, other := g.workload(), g.workload()
 		load, policy := g.load(w), g.policy()
 		alone := RequiredLimit(w, load, policy)
 		w.Others = []Client{{ApplicationID: "other", Workload: other, Load: g.load(other)}}
 		if both := RequiredLimit(w, load, policy); both < alone {
-			t.Errorf("need %v with another client, %v without", both, alone)
+			t.Errorf("required %v with another client, %v without", both, alone)
 		}
 		plan := PlanFor(w, load, policy, min(RequiredLimit(w, load, policy), 1<<50))
 		if plan.Fits() && plan.Bound > plan.Limit-plan.Headroom {

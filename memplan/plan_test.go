@@ -35,11 +35,11 @@ func TestSplitIsTheTopDownAlgorithm(t *testing.T) {
 		state += plan.line(region).Bound
 	}
 	if s.StateRequired != state {
-		t.Errorf("stores need %v, the lines say %v", s.StateRequired, state)
+		t.Errorf("stores require %v, the lines have %v", s.StateRequired, state)
 	}
 }
 
-func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
+func TestTheSplitAgreesWithTheVerdict(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		plan := PlanFor(w, g.load(w), g.policy(), g.anyLimit())
@@ -47,12 +47,12 @@ func TestSplitSaysTheSameAsTheVerdict(t *testing.T) {
 		if got, want := s.State-s.StateRequired, plan.Limit-plan.Headroom-plan.Bound; got != want {
 			t.Errorf("State leaves %v, the limit %v", got, want)
 		}
-		heapShort, slack := false, Bytes(6*s.Threads) // shares of a thread are rounded up
-		for _, shortage := range plan.Deficits {
-			heapShort = heapShort || shortage.Pool == Heap
+		heapDeficit, slack := false, Bytes(6*s.Threads) // shares of a thread are rounded up
+		for _, deficit := range plan.Deficits {
+			heapDeficit = heapDeficit || deficit.Pool == Heap
 		}
-		if left := (s.Cache - s.CacheRequired) * Bytes(s.Threads); heapShort && left > slack || !heapShort && left < -slack {
-			t.Errorf("Cache leaves %v, heap too small: %v", left, heapShort)
+		if left := (s.Cache - s.CacheRequired) * Bytes(s.Threads); heapDeficit && left > slack || !heapDeficit && left < -slack {
+			t.Errorf("Cache leaves %v, heap too small: %v", left, heapDeficit)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestNegativeCacheAndStateWarn(t *testing.T) {
 	}
 }
 
-func TestShortagesNameTheCure(t *testing.T) {
+func TestDeficitsNameTheCure(t *testing.T) {
 	cases := map[string]struct {
 		flags string
 		limit Bytes
@@ -88,13 +88,13 @@ func TestShortagesNameTheCure(t *testing.T) {
 				texts = append(texts, s.Message)
 			}
 			if got := strings.Join(texts, "; "); !strings.Contains(got, c.want) {
-				t.Errorf("shortages %q, want %q", got, c.want)
+				t.Errorf("deficits %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestAHeapDeficitIsWhatTheLinesLack(t *testing.T) {
+func TestAHeapOfTheMissingSizeFits(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		w.Bounded = false // a larger heap leaves the configs as they are
@@ -124,9 +124,9 @@ func TestPlannedHeap(t *testing.T) {
 		limit Bytes
 		want  Bytes
 	}{
-		"not below what the JVM would take":        {w: with(keyValueApp(1), planned), limit: 4 * GiB, want: GiB},
-		"more where its lines need it":             {w: with(keyValueApp(1), planned, live(900*MiB)), limit: 3 * GiB, want: 1376 * MiB},
-		"less where the native side needs it":      {w: with(keyValueApp(1), planned, live(0)), want: 0},
+		"not below the JVM's own heap":             {w: with(keyValueApp(1), planned), limit: 4 * GiB, want: GiB},
+		"more for its lines":                       {w: with(keyValueApp(1), planned, live(900*MiB)), limit: 3 * GiB, want: 1376 * MiB},
+		"less for the native side":                 {w: with(keyValueApp(1), planned, live(0)), want: 0},
 		"as pinned":                                {w: with(keyValueApp(1), planned, pinned), limit: 4 * GiB, want: 300 * MiB},
 		"never below its lines, whatever is short": {w: with(keyValueApp(1), planned, live(900*MiB)), limit: 256 * MiB, want: 1376 * MiB},
 	}
@@ -258,11 +258,11 @@ func TestPinsReplaceLines(t *testing.T) {
 		}
 	}
 	if without := RequiredLimit(keyValueApp(4), onlyCap(1, 4, 4), DefaultPolicy()); plan.RequiredLimit >= without {
-		t.Errorf("need %v with pins, %v without", plan.RequiredLimit, without)
+		t.Errorf("required %v with pins, %v without", plan.RequiredLimit, without)
 	}
 }
 
-func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
+func TestTheRequiredLimitCrossesTheChangeOfCollector(t *testing.T) {
 	w := with(keyValueApp(8), flags(t, "-Xmx512m"))
 	w.Application.Native = Known(Bytes(0), Measured)
 	load := onlyCap(1, 4, 4)
@@ -270,15 +270,15 @@ func TestNeedCrossesTheChangeOfCollector(t *testing.T) {
 	w.Application.Native = Known((1785*MiB-serial).Scale(85, 100), Measured) // so that it just fits below 1792 MiB
 	below := RequiredLimit(w, load, DefaultPolicy())
 	if below < 1750*MiB || below >= serverClass {
-		t.Fatalf("need %v, the test wants it just below %v", below, serverClass)
+		t.Fatalf("required %v, the test wants it just below %v", below, serverClass)
 	}
 	above := newProcess(&w, load, DefaultPolicy()).atDefaults().requiredLimit(serverClass)
 	if above <= serverClass {
-		t.Errorf("need %v from %v on, but G1 takes more than Serial", above, serverClass)
+		t.Errorf("required %v from %v on, but G1 takes more than Serial", above, serverClass)
 	}
 	plan := PlanFor(w, load, DefaultPolicy(), serverClass)
 	if plan.Fits() || plan.Collector != G1 || plan.RequiredLimit != above {
-		t.Errorf("at %v: verdict %d with %v, need %v, want %v", serverClass, plan.Verdict, plan.Collector, plan.RequiredLimit, above)
+		t.Errorf("at %v: verdict %d with %v, required %v, want %v", serverClass, plan.Verdict, plan.Collector, plan.RequiredLimit, above)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestSurvives(t *testing.T) {
 	w := keyValueApp(12)
 	w.Protocol = Known(Streams, Measured)
 	a := evenly(w, 3, 1)
-	need := func(losses int) Bytes { return RequiredLimit(w, loadAfter(w, a, "pod-0", losses), DefaultPolicy()) }
+	required := func(failures int) Bytes { return RequiredLimit(w, loadAfter(w, a, "pod-0", failures), DefaultPolicy()) }
 	limits := func(limit Bytes) map[string]Bytes {
 		all := map[string]Bytes{}
 		for _, pod := range a.Pods {
@@ -298,26 +298,26 @@ func TestSurvives(t *testing.T) {
 		limits map[string]Bytes
 		want   int
 	}{
-		"not even now":                     {limits: limits(need(0) - MiB), want: -1},
-		"no loss":                          {limits: limits(need(0)), want: 0},
-		"one loss":                         {limits: limits(need(1)), want: 1},
-		"two losses":                       {limits: limits(need(2)), want: 2},
-		"pods without a limit survive all": {limits: nil, want: 2},
-		"one pod with too little is one":   {limits: map[string]Bytes{"pod-1": need(1)}, want: 1},
+		"not even now":                      {limits: limits(required(0) - MiB), want: -1},
+		"no failure":                        {limits: limits(required(0)), want: 0},
+		"one failure":                       {limits: limits(required(1)), want: 1},
+		"two failures":                      {limits: limits(required(2)), want: 2},
+		"pods without a limit tolerate all": {limits: nil, want: 2},
+		"one pod with a small limit":        {limits: map[string]Bytes{"pod-1": required(1)}, want: 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := survives(w, a, DefaultPolicy(), c.limits); got != c.want {
-				t.Errorf("survives %d, want %d", got, c.want)
+				t.Errorf("tolerates %d, want %d", got, c.want)
 			}
 		})
 	}
 	if got := survives(w, Assignment{}, DefaultPolicy(), nil); got != -1 {
-		t.Errorf("no pods survive %d losses, want -1", got)
+		t.Errorf("no pods tolerate %d failures, want -1", got)
 	}
 }
 
-func TestBootstrapNeedsNothingButTheLimit(t *testing.T) {
+func TestBootstrapRequiresOnlyTheLimit(t *testing.T) {
 	jvm := NewJVM()
 	jvm.HeapMode = HeapPlanned
 	for _, limit := range []Bytes{768 * MiB, 1 * GiB, 4 * GiB} {

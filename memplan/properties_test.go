@@ -101,7 +101,7 @@ func TestApplyProperties(t *testing.T) {
 			version: Version{3, 3, 2}, properties: map[string]string{"cache.max.bytes.buffering": "7", "statestore.cache.max.bytes": "5"},
 			change: func(w *Workload) { w.Clients.RecordCache = Known(Bytes(7), App) },
 		},
-		"what a version does not know yet is ignored": {
+		"properties of newer versions are ignored": {
 			version:    Version{3, 3, 2},
 			properties: map[string]string{"enable.transactional.statestores": "true", "group.protocol": "streams", "compression.zstd.level": "9", "dsl.store.format": "HEADERS"},
 			change:     func(*Workload) {},

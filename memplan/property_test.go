@@ -19,7 +19,7 @@ func forSeeds(t *testing.T, property func(t *testing.T, g generator)) {
 	}
 }
 
-// anyLimit is a random limit around what loads need.
+// anyLimit is a random limit.
 func (g generator) anyLimit() Bytes { return Bytes(g.IntN(20_000))*MiB + Bytes(g.IntN(3))*12345 }
 
 func TestBoundsOfAPlanThatFitsLeaveTheHeadroomFree(t *testing.T) {
@@ -27,8 +27,8 @@ func TestBoundsOfAPlanThatFitsLeaveTheHeadroomFree(t *testing.T) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
 		limit := g.anyLimit()
-		if need := RequiredLimit(w, load, policy); g.IntN(2) == 0 && need < MaxBytes {
-			limit = need + Bytes(g.IntN(1000))*MiB
+		if required := RequiredLimit(w, load, policy); g.IntN(2) == 0 && required < MaxBytes {
+			limit = required + Bytes(g.IntN(1000))*MiB
 		}
 		plan := PlanFor(w, load, policy, limit)
 		heap, native := Bytes(0), Bytes(0)
@@ -49,7 +49,7 @@ func TestBoundsOfAPlanThatFitsLeaveTheHeadroomFree(t *testing.T) {
 			t.Errorf("Bound is %v, the lines add up to %v", plan.Bound, heap+native)
 		}
 		if plan.Fits() != (len(plan.Deficits) == 0) {
-			t.Errorf("verdict %v with shortages %v", plan.Verdict, plan.Deficits)
+			t.Errorf("verdict %v with deficits %v", plan.Verdict, plan.Deficits)
 		}
 		if plan.Heap > heap && plan.Fits() {
 			t.Errorf("heap of the JVM is %v, the plan counts %v", plan.Heap, heap)
@@ -89,8 +89,8 @@ func TestRaisingTheLimitNeverLowersTheVerdict(t *testing.T) {
 		w.JVM.Collector = Known(pick(g, Serial, Parallel, G1, ZGC), App)
 		load, policy := g.load(w), g.policy()
 		limit := g.anyLimit()
-		if need := RequiredLimit(w, load, policy); need < MaxBytes {
-			limit = max(need-Bytes(g.IntN(3))*MiB, 0)
+		if required := RequiredLimit(w, load, policy); required < MaxBytes {
+			limit = max(required-Bytes(g.IntN(3))*MiB, 0)
 		}
 		fit := false
 		for range 40 {
@@ -104,27 +104,27 @@ func TestRaisingTheLimitNeverLowersTheVerdict(t *testing.T) {
 	})
 }
 
-func TestNeedIsTheSmallestLimitThatHolds(t *testing.T) {
+func TestTheRequiredLimitIsTheSmallestThatHolds(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
-		need := RequiredLimit(w, load, policy)
-		if need == MaxBytes {
+		required := RequiredLimit(w, load, policy)
+		if required == MaxBytes {
 			if PlanFor(w, load, policy, 1<<50).Fits() {
 				t.Fatal("no limit should hold, but 1 PiB does")
 			}
 			return
 		}
-		if got := PlanFor(w, load, policy, need).Verdict; got == LimitTooSmall {
-			t.Errorf("%v is needed and yet too small", need)
+		if got := PlanFor(w, load, policy, required).Verdict; got == LimitTooSmall {
+			t.Errorf("%v is required and yet too small", required)
 		}
-		if got := PlanFor(w, load, policy, need-1).Verdict; got != LimitTooSmall {
-			t.Errorf("%v - 1 B has the verdict %v", need, got)
+		if got := PlanFor(w, load, policy, required-1).Verdict; got != LimitTooSmall {
+			t.Errorf("%v - 1 B has the verdict %v", required, got)
 		}
 	})
 }
 
-func TestAddingATaskNeverLowersTheNeed(t *testing.T) {
+func TestAnotherTaskNeverLowersTheRequiredLimit(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
@@ -139,21 +139,21 @@ func TestAddingATaskNeverLowersTheNeed(t *testing.T) {
 			more.Active++
 		}
 		if after := RequiredLimit(w, more, policy); after < before {
-			t.Errorf("need fell from %v to %v", before, after)
+			t.Errorf("required limit fell from %v to %v", before, after)
 		}
 	})
 }
 
-func TestAddingATaskToTheApplicationNeverLowersALoad(t *testing.T) {
+func TestAnotherTaskOfTheApplicationNeverLowersALoad(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		a := g.assignment(w, 1+g.IntN(5))
-		losses := g.IntN(len(a.Pods))
-		before := LoadsAfter(w, a, losses)
+		failures := g.IntN(len(a.Pods))
+		before := LoadsAfter(w, a, failures)
 		more := w
 		more.Subtopologies = slices.Clone(w.Subtopologies)
 		more.Subtopologies[g.IntN(len(w.Subtopologies))].Tasks++
-		for i, load := range LoadsAfter(more, a, losses) {
+		for i, load := range LoadsAfter(more, a, failures) {
 			requireNotBelow(t, load, before[i])
 		}
 	})
@@ -190,14 +190,14 @@ func TestOrderOfPodsAndTasksChangesNothing(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		a := g.assignment(w, 1+g.IntN(5))
-		losses := g.IntN(len(a.Pods))
+		failures := g.IntN(len(a.Pods))
 		policy := g.policy()
 		limits := map[string]Bytes{}
 		for _, pod := range a.Pods {
 			limits[pod.Name] = g.anyLimit()
 		}
 		want := map[string]Load{}
-		for i, load := range LoadsAfter(w, a, losses) {
+		for i, load := range LoadsAfter(w, a, failures) {
 			want[a.Pods[i].Name] = load
 		}
 		tolerated := survives(w, a, policy, limits)
@@ -209,7 +209,7 @@ func TestOrderOfPodsAndTasksChangesNothing(t *testing.T) {
 			g.Shuffle(len(active), func(i, j int) { active[i], active[j] = active[j], active[i] })
 			b.Pods[i].Current.Active = active
 		}
-		for i, load := range LoadsAfter(w, b, losses) {
+		for i, load := range LoadsAfter(w, b, failures) {
 			if d := cmp.Diff(want[b.Pods[i].Name], load); d != "" {
 				t.Errorf("%s: %s", b.Pods[i].Name, d)
 			}
@@ -246,7 +246,7 @@ func mostInputs(subtopologies []Subtopology, caps []Cap, tasks int) Count {
 	return most
 }
 
-func TestThePlannedHeapIsWhatTheJVMTakes(t *testing.T) {
+func TestTheFlagsGiveThePlannedHeap(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		w.JVM.HeapMode, w.JVM.MaxHeap = HeapPlanned, Fact[Bytes]{}

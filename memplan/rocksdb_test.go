@@ -134,7 +134,7 @@ func malloc(a Allocator) func(*Workload) {
 }
 
 // 400,000 keys of 120 B reported 726,163 B of table readers.
-func TestTableReadersAreNotBelowWhatWasMeasured(t *testing.T) {
+func TestTableReadersAreNotBelowTheMeasuredSize(t *testing.T) {
 	w := keyValueApp(1)
 	w.Records.Average = Known(Bytes(120), Measured)
 	w.Subtopologies[0].Stores[0].Size = Known(Bytes(400_000*120), Measured)
@@ -161,9 +161,9 @@ func TestBoundIsNotBelowTheMeasuredPeaks(t *testing.T) {
 		tasks int
 		peak  Bytes
 	}{
-		"three pods, 4 tasks each":                {tasks: 4, peak: 673 * MiB},
-		"one lost, 7 tasks each, while restoring": {tasks: 7, peak: 715 * MiB},
-		"two lost, all 12 tasks":                  {tasks: 12, peak: 747 * MiB},
+		"three pods, 4 tasks each":                  {tasks: 4, peak: 673 * MiB},
+		"one failed, 7 tasks each, while restoring": {tasks: 7, peak: 715 * MiB},
+		"two failed, all 12 tasks":                  {tasks: 12, peak: 747 * MiB},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTheSameRunWithDefaultRocksDBDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestTheSharedCacheTakesWhatIsLeft(t *testing.T) {
+func TestTheSharedCacheTakesTheRestOfTheLimit(t *testing.T) {
 	w := boundedRun()
 	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Fact[Bytes]{}, Fact[Bytes]{}
 	w.JVM = NewJVM()

@@ -29,19 +29,3 @@ func allFit(w *Workload, a Assignment, policy Policy, limits map[string]Bytes, l
 	}
 	return true
 }
-
-// floorsOf returns ledgers of a workload with all settings at their floors. Equal loads in a row share a ledger.
-type floorsOf struct {
-	workload *Workload
-	policy   Policy
-	load     Load
-	last     *ledger
-}
-
-func (f *floorsOf) of(load Load) *ledger {
-	if f.last == nil || !load.equal(f.load) {
-		f.load = load
-		f.last = newProcess(f.workload, load, f.policy).atFloors()
-	}
-	return f.last
-}

@@ -149,6 +149,22 @@ func (p *process) atDefaults() *ledger { return p.ledger(p.workload) }
 // atFloors returns the ledger with all lowerable settings at their floors: the smallest requirement of the load.
 func (p *process) atFloors() *ledger { return p.ledger(p.lowered(p.allSteps())) }
 
+// floorsOf returns ledgers of a workload with all settings at their floors. Equal loads in a row share a ledger.
+type floorsOf struct {
+	workload *Workload
+	policy   Policy
+	load     Load
+	last     *ledger
+}
+
+func (f *floorsOf) of(load Load) *ledger {
+	if f.last == nil || !load.equal(f.load) {
+		f.load = load
+		f.last = newProcess(f.workload, load, f.policy).atFloors()
+	}
+	return f.last
+}
+
 // choose returns the ledger with the settings for a limit: with lowered settings if the defaults do not fit, and otherwise with an expanded
 // record cache.
 func (p *process) choose(limit Bytes, defaults, floors *ledger) *ledger {

@@ -31,16 +31,16 @@ func derivedValues(p Plan) map[string]int64 {
 	return values
 }
 
-func TestWhatFitsWithDefaultsKeepsThem(t *testing.T) {
+func TestALoadThatFitsAtDefaultsKeepsThem(t *testing.T) {
 	if got := derivedValues(PlanFor(derivable(), onlyCap(1, 8, 8), DefaultPolicy(), 4*GiB)); len(got) > 0 {
-		t.Errorf("derived %v without need", got)
+		t.Errorf("derived %v without a deficit", got)
 	}
 }
 
-// Every limit from one that holds the defaults down to the need fits.
+// Every limit from one that holds the defaults down to the required one fits.
 func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 	w, load, policy := derivable(), onlyCap(2, 8, 8), DefaultPolicy()
-	need := RequiredLimit(w, load, policy)
+	required := RequiredLimit(w, load, policy)
 	lowest := map[string]int64{
 		"restore.consumer.fetch.max.bytes": int64(512 * KiB), "main.consumer.fetch.max.bytes": int64(MiB),
 		"restore.consumer.max.partition.fetch.bytes": int64(256 * KiB), "main.consumer.max.partition.fetch.bytes": int64(256 * KiB),
@@ -48,10 +48,10 @@ func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 		"buffer.memory": int64(MiB), "statestore.cache.max.bytes": int64(8 * 64 * KiB),
 	}
 	seen := map[string]bool{}
-	for limit := need + 512*MiB; limit >= need; limit -= MiB {
+	for limit := required + 512*MiB; limit >= required; limit -= MiB {
 		plan := PlanFor(w, load, policy, limit)
 		if !plan.Fits() {
-			t.Fatalf("%v does not fit, %v is needed", limit, need)
+			t.Fatalf("%v does not fit, %v is required", limit, required)
 		}
 		for name, value := range derivedValues(plan) {
 			seen[name] = true
@@ -62,22 +62,22 @@ func TestConfigsAreLoweredToTheirFloorsAndNoFurther(t *testing.T) {
 	}
 	for name := range lowest {
 		if !seen[name] && !strings.HasPrefix(name, "restore.consumer.fetch") && !strings.HasPrefix(name, "main.consumer.fetch") {
-			t.Errorf("%s is never derived, not even at the need", name)
+			t.Errorf("%s is never lowered, not even at the required limit", name)
 		}
 	}
-	plan := PlanFor(w, load, policy, need-MiB)
-	if plan.Fits() || plan.Deficits[len(plan.Deficits)-1].Missing <= 0 || plan.RequiredLimit != need {
-		t.Errorf("below the need: verdict %d, shortages %v, need %v", plan.Verdict, plan.Deficits, plan.RequiredLimit)
+	plan := PlanFor(w, load, policy, required-MiB)
+	if plan.Fits() || plan.Deficits[len(plan.Deficits)-1].Missing <= 0 || plan.RequiredLimit != required {
+		t.Errorf("below the required limit: verdict %d, deficits %v, required %v", plan.Verdict, plan.Deficits, plan.RequiredLimit)
 	}
 }
 
-func TestNeedAtDefaults(t *testing.T) {
+func TestRequiredLimitAtDefaults(t *testing.T) {
 	forSeeds(t, func(t *testing.T, g generator) {
 		w := g.workload()
 		load, policy := g.load(w), g.policy()
 		plan := PlanFor(w, load, policy, g.anyLimit())
 		if plan.RequiredLimitAtDefaults < plan.RequiredLimit {
-			t.Fatalf("need at defaults %v, need %v", plan.RequiredLimitAtDefaults, plan.RequiredLimit)
+			t.Fatalf("required at defaults %v, required %v", plan.RequiredLimitAtDefaults, plan.RequiredLimit)
 		}
 		if plan.RequiredLimitAtDefaults == MaxBytes {
 			return // no limit holds
@@ -109,7 +109,7 @@ func TestFetchSizesGoFirst(t *testing.T) {
 	}
 }
 
-func TestWhatTheApplicationSetIsNotDerived(t *testing.T) {
+func TestConfigsOfTheApplicationAreNotLowered(t *testing.T) {
 	w, load := derivable(), onlyCap(1, 8, 8)
 	if err := w.ApplyProperties(map[string]string{
 		"fetch.max.bytes": "52428800", "max.partition.fetch.bytes": "1048576", "buffered.records.per.partition": "1000",
@@ -129,7 +129,7 @@ func TestWhatTheApplicationSetIsNotDerived(t *testing.T) {
 	}
 }
 
-func TestOnlyABoundedProcessOfAKnownTopologyDerives(t *testing.T) {
+func TestOnlyBoundedProcessesWithAKnownTopologyAreTuned(t *testing.T) {
 	unbounded, unknown := derivable(), derivable()
 	unbounded.Bounded, unknown.Subtopologies = false, nil
 	for name, w := range map[string]Workload{"default RocksDB": unbounded, "no topology": unknown} {
@@ -139,7 +139,7 @@ func TestOnlyABoundedProcessOfAKnownTopologyDerives(t *testing.T) {
 	}
 }
 
-func TestTheRecordCacheTakesWhatIsLeftOfTheHeap(t *testing.T) {
+func TestTheRecordCacheTakesTheRestOfTheHeap(t *testing.T) {
 	w, load := derivable(), onlyCap(1, 8, 8)
 	w.JVM.HeapMode, w.JVM.MaxHeap = HeapFixed, Known(GiB, App)
 	w.RocksDB.SharedCache, w.RocksDB.WriteBufferLimit = Known(256*MiB, App), Known(96*MiB, App)
@@ -152,7 +152,7 @@ func TestTheRecordCacheTakesWhatIsLeftOfTheHeap(t *testing.T) {
 		"not if the application set it":      {change: func(w *Workload) { w.Clients.RecordCache.From = App }},
 		"never from 0":                       {change: func(w *Workload) { w.Clients.RecordCache.Value = 0 }},
 		"not without a store that is cached": {change: func(w *Workload) { w.Subtopologies[0].Stores[0].Caching = false }},
-		"not beyond what the heap has":       {change: func(w *Workload) { w.Application.LiveSet.Value = 560 * MiB }, want: int64(27 * MiB)},
+		"not beyond the heap":                {change: func(w *Workload) { w.Application.LiveSet.Value = 560 * MiB }, want: int64(27 * MiB)},
 		"some, where the heap has a little":  {change: func(w *Workload) { w.Application.LiveSet.Value = 500 * MiB }, want: int64(48 * MiB)},
 		"nothing, where memtables have less": {change: func(w *Workload) { w.RocksDB.WriteBufferLimit = Known(16*MiB, App) }},
 	}
@@ -188,11 +188,11 @@ func TestMemtable(t *testing.T) {
 		from    Provenance
 		want    Bytes
 	}{
-		"room for RocksDB's default":     {manager: 64 * MiB, from: Default, want: 0},
-		"a quarter of the manager":       {manager: 40 * MiB, from: Default, want: 10 * MiB},
-		"in whole MiB":                   {manager: 30 * MiB, from: Default, want: 7 * MiB},
-		"not below the floor":            {manager: 1 * MiB, from: Default, want: 1 * MiB},
-		"what the application set stays": {manager: 40 * MiB, from: App, want: 0},
+		"room for RocksDB's default":       {manager: 64 * MiB, from: Default, want: 0},
+		"a quarter of the manager":         {manager: 40 * MiB, from: Default, want: 10 * MiB},
+		"in whole MiB":                     {manager: 30 * MiB, from: Default, want: 7 * MiB},
+		"not below the floor":              {manager: 1 * MiB, from: Default, want: 1 * MiB},
+		"the application's own size stays": {manager: 40 * MiB, from: App, want: 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

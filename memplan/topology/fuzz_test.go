@@ -148,7 +148,7 @@ func requireSound(t *testing.T, parsed topology.Topology) {
 		seen := map[string]bool{}
 		for _, store := range s.Stores {
 			if seen[store.Name] || len(store.Processors) == 0 {
-				t.Errorf("store %q is there twice, or nobody names it", store.Name)
+				t.Errorf("store %q is a duplicate, or has no processor", store.Name)
 			}
 			seen[store.Name] = true
 		}

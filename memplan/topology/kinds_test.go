@@ -13,7 +13,7 @@ import (
 	"streamweir.dev/streamweir/memplan/topology"
 )
 
-// pieces counts what a description gives.
+// pieces counts the parts of a description.
 func pieces(t testing.TB, text string, known topology.Known) topology.Pieces {
 	t.Helper()
 	got, err := parse(t, text).Pieces(known)
@@ -39,7 +39,7 @@ func TestKindsOfWhatKafkaStreamsPrints(t *testing.T) {
 	const table = memplan.TimestampedKeyValue
 	tests := map[string]struct {
 		want map[string]memplan.StoreKind
-		// wantAssumed is how many of the kinds the text does not tell.
+		// wantAssumed is the number of kinds that are not in the text.
 		wantAssumed int
 	}{
 		"windowed count of a pattern":   {map[string]memplan.StoreKind{"KSTREAM-AGGREGATE-STATE-STORE-0000000001": memplan.Window}, 1},
@@ -88,7 +88,7 @@ func TestKindsOfWhatKafkaStreamsPrints(t *testing.T) {
 		}, 2},
 		"table operations": {map[string]memplan.StoreKind{
 			"l-STATE-STORE-0000000000": table, "KTABLE-AGGREGATE-STATE-STORE-0000000004": table, "mv": table, "ff": table,
-			"m-store": memplan.Suppress, // mapValues with the names that a suppress() would have: assumed, and so it says
+			"m-store": memplan.Suppress, // mapValues with the names of a suppress(): assumed, with an assumption
 		}, 1},
 		// The processor and the store of a reduce have the names of a suppress(), but a source comes before it.
 		"named tables": {map[string]memplan.StoreKind{"c2-store": memplan.Window, "red-store": memplan.Window}, 2},
@@ -117,7 +117,7 @@ func TestKindsOfWhatKafkaStreamsPrints(t *testing.T) {
 	}
 }
 
-// TestKindsDecideWhereAStoreLives checks what a task opens for the stores of each kind.
+// TestKindsDecideWhereAStoreLives checks the instances of a task for the stores of each kind.
 func TestKindsDecideWhereAStoreLives(t *testing.T) {
 	tests := map[string]struct {
 		file          string
@@ -132,7 +132,7 @@ func TestKindsDecideWhereAStoreLives(t *testing.T) {
 			wantInstances: map[string]memplan.Count{"counts": 3, "KTABLE-SUPPRESS-STATE-STORE-0000000007": 0},
 			wantHeap:      []string{"KTABLE-SUPPRESS-STATE-STORE-0000000007"},
 		},
-		"join stores have segments, though no name says window": {
+		"join stores have segments, without window in their names": {
 			file: "stream-stream-join-repartition",
 			wantInstances: map[string]memplan.Count{
 				"KSTREAM-JOINTHIS-0000000009-store": 3, "KSTREAM-JOINOTHER-0000000010-store": 3,

@@ -34,7 +34,7 @@ var files = map[string]map[string]int{
 	"kafka-1.1":                             {"streams-plaintext-input": 1},
 }
 
-// TestPiecesOfDescriptionsFromTheField compares what each description gives with a file that a person can read.
+// TestPiecesOfDescriptionsFromTheField compares the parts of each description with a readable file.
 func TestPiecesOfDescriptionsFromTheField(t *testing.T) {
 	for name, partitions := range files {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPieces(t *testing.T) {
 				"assumed: line 7: topic a-repartition counts 6 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n" +
 				"assumed: line 12: topic b-repartition counts 6 partitions, the number of tasks that write it: Repartitioned, or a join with another topic, may set another number\n",
 		},
-		"what the cluster has of a repartition topic counts, with the application id before it": {
+		"the cluster's repartition topic counts, with the prefix of the application id": {
 			chain, topology.Known{ApplicationID: "app", Partitions: map[string]int{"in": 6, "app-a-repartition": 9, "b-repartition": 2, "other": 4, "out": 1}},
 			"sub-topology 0: 6 tasks, each reads 1 partitions; 9 partitions written\n" +
 				"sub-topology 1: 9 tasks, each reads 1 partitions; 2 partitions written\n" +
@@ -223,7 +223,7 @@ func TestMorePartitionsNeverGiveLess(t *testing.T) {
 	}
 }
 
-// TestPiecesMakeAPlan plans the memory of what a description gives, and compares a suppress buffer on the heap with one counted as a
+// TestPiecesMakeAPlan plans the memory of a description, and compares a suppress buffer on the heap with one counted as a
 // table in RocksDB.
 func TestPiecesMakeAPlan(t *testing.T) {
 	need := func(stores map[string]memplan.Store) memplan.Bytes {
@@ -235,6 +235,6 @@ func TestPiecesMakeAPlan(t *testing.T) {
 	}
 	table := map[string]memplan.Store{"myname-store": {Kind: memplan.TimestampedKeyValue, Caching: true}}
 	if heap, native := need(nil), need(table); heap >= native {
-		t.Errorf("a suppress buffer needs %v, as a table in RocksDB %v: want less", heap, native)
+		t.Errorf("a suppress buffer takes %v, as a table in RocksDB %v: want less", heap, native)
 	}
 }
