@@ -94,7 +94,7 @@ func checkRender(part, class string) error {
 func javaName(class string) bool {
 	for piece := range strings.SplitSeq(class, ".") {
 		for i, r := range piece {
-			letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+			letter := r == '_' || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z')
 			if !letter && (i == 0 || r < '0' || r > '9') {
 				return false
 			}
