@@ -69,7 +69,8 @@ func (g *fakeGroups) Changes() <-chan string { return g.changes }
 func (g *fakeGroups) show(group *assignment.Group) {
 	observation := assignment.Observation{Group: group, At: time.Now()}
 	if group != nil {
-		observation.GroupAt, observation.State = observation.At, group.State
+		observation.GroupAt = observation.At
+		observation.State = group.State
 	}
 	g.set(observation)
 }

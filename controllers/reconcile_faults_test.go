@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +73,35 @@ func TestConflictsAtEveryWriteAreRetried(t *testing.T) {
 	for _, c := range f.app().Status.Conditions {
 		f.Expect(c.Message).NotTo(gomega.ContainSubstring("has been modified"), "conflicts must not be in the status")
 	}
+}
+
+func TestConflictDoesNotHideFailedWrites(t *testing.T) {
+	f := newFixture(t)
+	f.createStatefulSet(func(pods *corev1.PodTemplateSpec) { pods.Spec.Containers[0].Resources = memory("512Mi", "8Gi") })
+	f.spreadTasks(f.readyPods()...)
+	f.startOperator()
+	f.createStreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Memory = v1alpha1.MemorySpec{} })
+	f.restartWithPlan()
+	refreshes := 0
+	f.writes.failWith(func(write string) error {
+		if write != writeRefresh {
+			return nil
+		}
+		refreshes++
+		if refreshes%3 == 1 { // the first of three pods
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "orders-0", errors.New("the object has been modified"))
+		}
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
+	})
+	f.patchStreamApp(`{"spec":{"memory":{"pins":[{"region":"Heap","size":"3Gi"}]}}}`)
+	f.Expect(f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonWriteFailed)).To(gomega.Equal(
+		"[notifying pod orders-1 of the plan: Internal error occurred: failed calling webhook, " +
+			"notifying pod orders-2 of the plan: Internal error occurred: failed calling webhook]"))
+
+	f.writes.failWith(nil)
+	f.passes(1)
+	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	f.expectQuiet()
 }
 
 // startOperatorToKill runs an operator that is killed before write number n+1 after the call of arm, and then another one.
