@@ -30,7 +30,7 @@ const (
 // TestAnyWorld checks the properties of a decision in random worlds over several passes. The writes of each pass are in the World of the
 // next one, and random events happen between them.
 func TestAnyWorld(t *testing.T) {
-	time.Now().Zone() // loads the time zone that decoded times refer to, which would otherwise count as a change of the World
+	_, _ = time.Now().Zone() // loads the time zone that decoded times refer to, which would otherwise count as a change of the World
 	reached := map[string]bool{}
 	run := 0
 	for seed := range uint64(simulatedSeeds) {

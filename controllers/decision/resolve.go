@@ -29,7 +29,7 @@ func resolveApplication(f *Facts) application {
 	app.topology, topologyErr = describeTopology(f)
 	w, invalid := resolveWorkload(f, app.topology)
 	app.planned = w
-	app.invalid = append(invalid, errorTexts(topologyErr)...)
+	app.invalid = slices.Concat(invalid, errorTexts(topologyErr))
 	app.target = w
 	app.target.Bounded = w.Bounded || f.AgentConfigMap != ""
 	app.running = runningVariants(f, w)
