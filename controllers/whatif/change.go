@@ -15,7 +15,7 @@ import (
 )
 
 // replicasOf returns the replicas of the target, with the documented default.
-func replicasOf(world *decision.World) int32 {
+func replicasOf(world decision.World) int32 {
 	var replicas *int32
 	if world.StatefulSet != nil {
 		replicas = world.StatefulSet.Spec.Replicas
@@ -28,9 +28,9 @@ func replicasOf(world *decision.World) int32 {
 	return *replicas
 }
 
-// setLimit sets the memory limit of the container, in the template and in all pods.
-func setLimit(world *decision.World, limit *resource.Quantity) {
-	copyTarget(world)
+// limitedTo returns a world with another memory limit of the container, in the template and in all pods.
+func limitedTo(world decision.World, limit *resource.Quantity) decision.World {
+	world = withOwnTarget(world)
 	template := world.Template()
 	name := decision.FindContainer(template, world.App.Spec.Container).Name
 	setContainerLimit(template.Spec.Containers, name, limit)
@@ -45,11 +45,11 @@ func setLimit(world *decision.World, limit *resource.Quantity) {
 		}
 		pods[i] = *pod
 	}
-	setPods(world, pods)
+	return withPods(world, pods)
 }
 
-// setPods replaces the pods and changes the use of the quotas by the difference.
-func setPods(world *decision.World, pods []corev1.Pod) {
+// withPods returns a world with other pods. The use of the quotas changes by the difference.
+func withPods(world decision.World, pods []corev1.Pod) decision.World {
 	before := quotaUseOf(world.Pods)
 	after := quotaUseOf(pods)
 	quotas := slices.Clone(world.ResourceQuotas)
@@ -64,6 +64,7 @@ func setPods(world *decision.World, pods []corev1.Pod) {
 	}
 	world.ResourceQuotas = quotas
 	world.Pods = pods
+	return world
 }
 
 // quotaUseOf returns the memory of pods in bytes, by the resources of a quota.
@@ -99,18 +100,16 @@ func setContainerLimit(containers []corev1.Container, name string, limit *resour
 	}
 }
 
-// copyTarget replaces the target by a copy that may be changed.
-func copyTarget(world *decision.World) {
-	if world.StatefulSet != nil {
-		world.StatefulSet = world.StatefulSet.DeepCopy()
-		return
-	}
+// withOwnTarget returns a world with a copy of the target that may be changed.
+func withOwnTarget(world decision.World) decision.World {
+	world.StatefulSet = world.StatefulSet.DeepCopy()
 	world.Deployment = world.Deployment.DeepCopy()
+	return world
 }
 
-// startAnew removes all pods, and sets the number of pods to come.
-func startAnew(world *decision.World, replicas int32) {
-	copyTarget(world)
+// startedAnew returns a world without pods, with this number of pods to come.
+func startedAnew(world decision.World, replicas int32) decision.World {
+	world = withOwnTarget(world)
 	if set := world.StatefulSet; set != nil {
 		set.Spec.Replicas = &replicas
 		set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation}
@@ -118,7 +117,7 @@ func startAnew(world *decision.World, replicas int32) {
 		world.Deployment.Spec.Replicas = &replicas
 		world.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: world.Deployment.Generation}
 	}
-	setPods(world, nil)
 	world.PlanConfigMap = nil
 	world.Injection = nil
+	return withPods(world, nil)
 }

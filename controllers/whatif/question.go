@@ -123,38 +123,38 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
 	memory := decision.Recall(app, world.Injection, world.Pods, decision.Volatile{})
-	err := q.changeObjects(&world)
+	world, err := q.withChangedObjects(world)
 	return world, memory, err
 }
 
-// changeObjects applies the part of the change that concerns the workload and its pods.
-func (q *Question) changeObjects(world *decision.World) error {
+// withChangedObjects returns the world with the part of the change that concerns the workload and its pods.
+func (q *Question) withChangedObjects(world decision.World) (decision.World, error) {
 	container, err := findContainer(world)
 	if err != nil {
-		return err
+		return world, err
 	}
 	target := world.App.Spec.TargetRef
 	if q.Change.Limit != nil {
-		setLimit(world, q.Change.Limit)
+		world = limitedTo(world, q.Change.Limit)
 	} else if container.Resources.Limits.Memory().IsZero() {
-		return fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
+		return world, fmt.Errorf("container %s of %s %s has no memory limit; set one so that memory can be budgeted", container.Name, target.Kind, target.Name)
 	}
 	replicas := replicasOf(world)
 	if q.Change.Replicas != nil {
 		replicas = *q.Change.Replicas
 	}
 	if replicas < 0 || replicas > maxInstances {
-		return fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
+		return world, fmt.Errorf("%s %s has %d replicas: it must be from 0 to %d, as each number of pod failures is tried",
 			target.Kind, target.Name, replicas, maxInstances)
 	}
 	if q.Bounded || q.Change.Replicas != nil {
-		startAnew(world, replicas)
+		world = startedAnew(world, replicas)
 	}
-	return nil
+	return world, nil
 }
 
 // findContainer returns the container of the application in the template. An error names the missing object.
-func findContainer(world *decision.World) (*corev1.Container, error) {
+func findContainer(world decision.World) (*corev1.Container, error) {
 	app := world.App
 	target := app.Spec.TargetRef
 	template := world.Template()

@@ -28,9 +28,7 @@ func remedies(world decision.World, memory decision.Memory, d *decision.Decision
 		return texts // the first pod has all tasks, whatever the number of replicas
 	}
 	for n := d.Facts.Failures.Instances + 1; n <= min(maxReplicas, d.Plan.Tasks); n++ {
-		changed := world
-		startAnew(&changed, int32(n))
-		if answer := tried(changed, memory); answer != nil && answer.fits() {
+		if answer := tried(startedAnew(world, int32(n)), memory); answer != nil && answer.fits() {
 			return append(texts, fmt.Sprintf("run %d replicas under the limit of %s", n, answer.Limit))
 		}
 	}
@@ -43,9 +41,7 @@ func fittingLimit(world decision.World, memory decision.Memory, required int64) 
 		if required >= decision.NoLimit {
 			return 0
 		}
-		changed := world
-		setLimit(&changed, quantity(required))
-		answer := tried(changed, memory)
+		answer := tried(limitedTo(world, quantity(required)), memory)
 		switch {
 		case answer == nil || answer.RequiredLimit == nil:
 			return 0
