@@ -218,8 +218,14 @@ func TestPlanApplication(t *testing.T) {
 				n.pod.RaiseTo = required(4)
 			},
 		},
-		"a rollout without an injected limit": {change: func(a *Application) { a.Rollout = true }},
-		"a current limit without a rollout":   {change: func(a *Application) { a.Current = required(4) }},
+		"during a rollout a limit that just holds the present load stays": {
+			change: func(a *Application) { a.Rollout, a.Current = true, required(4) },
+			want:   func(n *numbers) { n.limit, n.published, n.publishedLimit = required(4), 4, required(4) },
+		},
+		"a rollout without an injected limit": {
+			change: func(a *Application) { a.Rollout, a.Range.Template = true, required(5) },
+		},
+		"a current limit without a rollout": {change: func(a *Application) { a.Current = required(4) }},
 		"withdrawn: new pods have the template's limit": {
 			change: func(a *Application) {
 				a.Withdrawn = true
@@ -393,18 +399,117 @@ func TestThePublishedHeapIsNotBelowThatOfUnboundedProcesses(t *testing.T) {
 	a.Planned.JVM = NewJVM()
 	a.Planned.JVM.HeapMode = HeapPlanned
 	a.Planned.Application.LiveSet = Known(200*MiB, Measured)
-	a.Target = a.Planned
-	a.Target.Bounded = true
-	a.Range.Template = 8 * GiB
 	a.PlanReaders = nil
-	plan := PlanApplication(a)
-	if planned := plan.Representative.Heap; plan.Published.Heap < planned || !plan.Published.Fits() {
-		t.Errorf("published heap %v, fits: %v; that of the planned pods is %v", plan.Published.Heap, plan.Published.Fits(), planned)
+	published := func(limit Bytes) (published, planned, alone Plan) {
+		a.Target = a.Planned
+		a.Target.Bounded = true
+		a.Range.Template = limit
+		a.Range.Max = limit
+		load := onlyCap(1, 6, 6)
+		plan := PlanApplication(a)
+		planned = PlanFor(a.Planned, load, a.Policy, limit)
+		if plan.Representative.Bound != planned.Bound {
+			t.Errorf("representative plan of %v, that of a new pod has %v", plan.Representative.Bound, planned.Bound)
+		}
+		return plan.Published, planned, PlanFor(a.Target, load, a.Policy, limit)
 	}
-	alone := PlanFor(a.Target, onlyCap(1, 6, 6), a.Policy, 8*GiB)
+	defaults := a.Planned.RocksDB
+	a.Planned.RocksDB.BlockCache = Known(MiB, App) // so that unbounded stores fit a limit for which a bounded process lowers configs
+	a.Planned.RocksDB.WriteBuffer = Known(MiB, App)
+	got, planned, alone := published(1070 * MiB)
+	if !planned.Fits() || alone.Heap >= planned.Heap || got.Heap != planned.Heap {
+		t.Errorf("published heap %v; that of the planned pods is %v, fits: %v; that of a bounded process %v", got.Heap, planned.Heap, planned.Fits(), alone.Heap)
+	}
+	a.Planned.RocksDB = defaults
+	got, planned, alone = published(1000 * MiB)
+	if planned.Fits() || alone.Heap >= planned.Heap || got.Heap != alone.Heap {
+		t.Errorf("published heap %v; that of the planned pods is %v, fits: %v; that of a bounded process %v", got.Heap, planned.Heap, planned.Fits(), alone.Heap)
+	}
+
+	a.Range.Template = 8 * GiB
+	a.Range.Max = MaxBytes
+	alone = PlanFor(a.Target, onlyCap(1, 6, 6), a.Policy, 8*GiB)
 	a.Target.JVM.LeastHeap = alone.Heap + 64*MiB
 	if got := PlanApplication(a).Published.Heap; got < a.Target.JVM.LeastHeap {
 		t.Errorf("published heap %v, the application is known to run with %v", got, a.Target.JVM.LeastHeap)
+	}
+}
+
+// At 1792 MiB the JVM changes to a costlier collector: a load that fits just below does not fit there.
+func TestPodsAtTheChangeOfCollectorRequireMore(t *testing.T) {
+	a := steady()
+	a.Planned.JVM.MaxHeap.Value = 512 * MiB
+	a.Planned.Application.Native = Known((1785*MiB-requiredFor(a.Planned, 6)).Scale(85, 100), Measured)
+	a.Target = a.Planned
+	a.Running[injectedBounded] = a.Planned
+	below := requiredFor(a.Planned, 6)
+	above := newProcess(&a.Planned, onlyCap(1, 6, 6), a.Policy).atFloors().requiredLimit(serverClass)
+	if below >= serverClass || above <= serverClass {
+		t.Fatalf("required %v below the change and %v above it", below, above)
+	}
+	a.setLimits(serverClass)
+	a.Range.Template = serverClass
+	plan := PlanApplication(a)
+	if plan.Required != above || plan.Limit != above {
+		t.Errorf("limit %v, required %v; want %v", plan.Limit, plan.Required, above)
+	}
+	if pod := plan.Pods["pod-0"]; pod.Required != above || pod.RaiseTo != above {
+		t.Errorf("pod %+v, want %v", pod, above)
+	}
+}
+
+// With the classic protocol, warm-ups come on top of the present load even without a failure.
+func TestThePublishedPlanCoversAtLeastThePresentLoad(t *testing.T) {
+	a := steady()
+	for kind, w := range a.Running {
+		w.Protocol = Known(Classic, Measured)
+		a.Running[kind] = w
+	}
+	a.Planned = a.Running[injectedBounded]
+	a.Target = a.Planned
+	withoutFailure := LoadsAfter(a.Planned, a.Assignment, 0)[0]
+	if d := cmp.Diff(onlyCap(1, 4, 6), withoutFailure); d != "" {
+		t.Fatalf("load without a failure (-want +got):\n%s", d)
+	}
+	a.setLimits(RequiredLimit(a.Planned, withoutFailure, a.Policy))
+	if d := cmp.Diff(withoutFailure, PlanApplication(a).Published.Load); d != "" {
+		t.Errorf("load of the published plan (-want +got):\n%s", d)
+	}
+	a.setLimits(requiredFor(a.Planned, 4))
+	plan := PlanApplication(a)
+	if d := cmp.Diff(onlyCap(1, 4, 4), plan.Published.Load); d != "" || !plan.Published.Fits() {
+		t.Errorf("load of the published plan with smaller limits (-want +got), fits: %v:\n%s", plan.Published.Fits(), d)
+	}
+}
+
+func TestTheHeaviestLoad(t *testing.T) {
+	w := steady().Planned
+	light, heavy := onlyCap(1, 2, 6), onlyCap(1, 3, 6) // the required limit, in whole MiB, is the same
+	if RequiredLimit(w, light, DefaultPolicy()) != RequiredLimit(w, heavy, DefaultPolicy()) {
+		t.Fatal("the loads should have the same required limit")
+	}
+	for _, loads := range [][]Load{{light, heavy}, {heavy, light}} {
+		if got, found := heaviestOf(&w, DefaultPolicy(), loads); !found || !got.equal(heavy) {
+			t.Errorf("heaviest load %+v of %+v", got, loads)
+		}
+	}
+	if _, found := heaviestOf(&w, DefaultPolicy(), nil); found {
+		t.Error("a heaviest load of none")
+	}
+}
+
+func TestLoadOrder(t *testing.T) {
+	ascending := []Load{
+		{}, onlyCap(9, 1, 1), onlyCap(1, 1, 2), onlyCap(2, 1, 2),
+		{Threads: 2, Active: 1, Total: 2, Caps: []Cap{{Active: 1, Total: 3}}}, {Threads: 2, Active: 1, Total: 2, Caps: []Cap{{Active: 2, Total: 2}}},
+		onlyCap(1, 2, 2),
+	}
+	for i, a := range ascending {
+		for j, b := range ascending {
+			if got := a.compare(b); got != min(max(i-j, -1), 1) {
+				t.Errorf("%+v and %+v compare as %d", a, b, got)
+			}
+		}
 	}
 }
 
@@ -431,14 +536,17 @@ func TestRangeClamp(t *testing.T) {
 		"no limit holds, from the minimum on": {
 			r: with(func(r *Range) { r.Min = 2 * GiB }), required: MaxBytes, want: 2 * GiB, capped: CappedByHeap,
 		},
-		"the user's maximum":               {r: with(func(r *Range) { r.Max = 2 * GiB }), required: 3 * GiB, want: 2 * GiB, capped: CappedByMax},
-		"the required limit at the end":    {r: with(func(r *Range) { r.Max = 2 * GiB }), required: 2 * GiB, want: 2 * GiB},
-		"the cluster's cap":                {r: with(func(r *Range) { r.Cap = 2 * GiB }), required: 3 * GiB, want: 2 * GiB, capped: CappedByCluster},
-		"cap below maximum":                {r: with(func(r *Range) { r.Cap, r.Max = 2*GiB, 3*GiB }), required: 4 * GiB, want: 2 * GiB, capped: CappedByCluster},
-		"maximum below cap":                {r: with(func(r *Range) { r.Cap, r.Max = 3*GiB, 2*GiB }), required: 4 * GiB, want: 2 * GiB, capped: CappedByMax},
-		"cap below template":               {r: with(func(r *Range) { r.Cap = GiB / 2 }), required: 3 * GiB, want: GiB, capped: CappedByCluster},
-		"minimum above cap":                {r: with(func(r *Range) { r.Min, r.Cap = 4*GiB, 2*GiB }), required: 1, want: 2 * GiB},
-		"below the template":               {r: with(func(r *Range) { r.Min, r.BelowTemplate = GiB/2, true }), required: 700 * MiB, want: 700 * MiB},
+		"the user's maximum":            {r: with(func(r *Range) { r.Max = 2 * GiB }), required: 3 * GiB, want: 2 * GiB, capped: CappedByMax},
+		"the required limit at the end": {r: with(func(r *Range) { r.Max = 2 * GiB }), required: 2 * GiB, want: 2 * GiB},
+		"the cluster's cap":             {r: with(func(r *Range) { r.Cap = 2 * GiB }), required: 3 * GiB, want: 2 * GiB, capped: CappedByCluster},
+		"cap below maximum":             {r: with(func(r *Range) { r.Cap, r.Max = 2*GiB, 3*GiB }), required: 4 * GiB, want: 2 * GiB, capped: CappedByCluster},
+		"maximum below cap":             {r: with(func(r *Range) { r.Cap, r.Max = 3*GiB, 2*GiB }), required: 4 * GiB, want: 2 * GiB, capped: CappedByMax},
+		"cap below template":            {r: with(func(r *Range) { r.Cap = GiB / 2 }), required: 3 * GiB, want: GiB, capped: CappedByCluster},
+		"minimum above cap":             {r: with(func(r *Range) { r.Min, r.Cap = 4*GiB, 2*GiB }), required: 1, want: 2 * GiB},
+		"below the template":            {r: with(func(r *Range) { r.Min, r.BelowTemplate = GiB/2, true }), required: 700 * MiB, want: 700 * MiB},
+		"a minimum above template and cap": {
+			r: with(func(r *Range) { r.Min, r.Cap, r.BelowTemplate = 2*GiB, 1536*MiB, true }), required: 1, want: 1536 * MiB,
+		},
 		"down to the minimum":              {r: with(func(r *Range) { r.Min, r.BelowTemplate = GiB/2, true }), required: 1, want: GiB / 2},
 		"below the template, no minimum":   {r: with(func(r *Range) { r.BelowTemplate = true }), required: 1, want: GiB},
 		"minimum below template, no leave": {r: with(func(r *Range) { r.Min = GiB / 2 }), required: 1, want: GiB},

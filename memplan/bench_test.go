@@ -77,7 +77,7 @@ func BenchmarkApplication(b *testing.B) {
 	}
 }
 
-func BenchmarkNeed(b *testing.B) {
+func BenchmarkRequiredLimit(b *testing.B) {
 	w, a := bigApp(10_000, 100)
 	load := LoadsAfter(w, a, 1)[0]
 	b.ReportAllocs()
