@@ -28,7 +28,7 @@
 // All functions are pure: numbers in, plan out, no clock, no logging, and no input panics. Amounts are [Bytes] and numbers of things are
 // [Count]; both saturate. [Check] returns errors for impossible inputs.
 //
-// A plan takes about 40 microseconds, and so does each of the hundred pods of an application with 10,000 tasks, the bounds of their loads
+// A plan takes about 30 microseconds, and so does each of the hundred pods of an application with 10,000 tasks, the bounds of their loads
 // included (BenchmarkPlan10000Tasks, two busy cores).
 //
 // The formulas name their sources: a Kafka class, a KIP, a JDK source, or "measured". Measured values were taken on Debian 12 with
