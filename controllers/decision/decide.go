@@ -48,7 +48,7 @@ func Decide(w World, m Memory) Decision {
 func nextMemory(f *Facts) Memory {
 	next := f.Memory
 	next.ObservedGeneration = f.App.Generation
-	next.PodsUnavailableSince = f.Failures.UnavailableSince
+	next.PodsUnavailableSince = f.Failures.UnavailableSince.Truncate(time.Second) // as the status stores it
 	next.Images = f.Images
 	next.Measured = f.Measured
 	next.Refreshes = maps.Clone(f.Memory.Refreshes)
