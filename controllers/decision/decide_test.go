@@ -333,6 +333,9 @@ func TestNotInjectable(t *testing.T) {
 	optionsFile := withContainer(func(c *corev1.Container) {
 		c.Env = []corev1.EnvVar{{Name: "JAVA_TOOL_OPTIONS", Value: "-XX:VMOptionsFile=/my/file"}}
 	})
+	launcherOptionsFile := withContainer(func(c *corev1.Container) {
+		c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", Value: "-XX:VMOptionsFile=/my/file"}}
+	})
 	optionsFile.app = testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.JVM.OptionsVariable = v1alpha1.JavaToolOptions })
 	cases := map[string]struct {
 		input   fixture
@@ -353,6 +356,7 @@ func TestNotInjectable(t *testing.T) {
 		"volume with the plan's name": {
 			fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", volume))}, v1alpha1.ReasonConflict, v1alpha1.PlanVolume,
 		},
+		"options file for the launcher, which accepts several": {launcherOptionsFile, "", ""},
 		"two options files": {optionsFile, v1alpha1.ReasonConflict, "options file"},
 		"BestEffort":        {fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate(""))}, v1alpha1.ReasonBestEffort, "memory limit"},
 		"no memory limit": {

@@ -59,6 +59,9 @@ func TestCapOfLimitRanges(t *testing.T) {
 		"ratio and a request that follows the limit": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: memoryList("3")}}, requestFollows, noCap,
 		},
+		"ratio without a request": {
+			[]corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: memoryList("3")}}, usage{replicas: 3}, noCap,
+		},
 		"several items: the lowest counts": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: memoryList("2Gi")}, {Type: corev1.LimitTypeContainer, Max: memoryList("700Mi")}},
 			now, 700 * mib,
@@ -94,6 +97,8 @@ func TestCapOfQuotas(t *testing.T) {
 	requestFollows := now
 	requestFollows.requestFollows = true
 	noPods := usage{request: 512 * mib, replicas: 3}
+	withSidecar := now
+	withSidecar.neighbours.Limits = 128 * mib
 	noPodsWithSidecar := noPods
 	noPodsWithSidecar.neighbours.Limits = 128 * mib
 	selective := quota(limits, "1Mi", "")
@@ -108,6 +113,7 @@ func TestCapOfQuotas(t *testing.T) {
 		"used above hard: the present limit":                  {quota(limits, "1Gi", "1536Mi"), now, 512 * mib},
 		"no pods: all have to fit into the free memory":       {quota(limits, "3Gi", ""), noPods, 1024 * mib},
 		"no pods: sidecars take their part":                   {quota(limits, "3Gi", ""), noPodsWithSidecar, 896 * mib},
+		"sidecars of existing pods are used memory":           {quota(limits, "3Gi", "1536Mi"), withSidecar, 1024 * mib},
 		"requests: no cap for the limit":                      {quota(requests, "1536Mi", "1536Mi"), now, noCap},
 		"requests that follow the limit":                      {quota(requests, "3Gi", "1536Mi"), requestFollows, 1024 * mib},
 		"requests that follow the limit, by the old name":     {quota(corev1.ResourceMemory, "3Gi", "1536Mi"), requestFollows, 1024 * mib},

@@ -155,7 +155,7 @@ func TestReportsOfSomePods(t *testing.T) {
 	}
 }
 
-// TestReportsAndGroupAreCombined: tasks and open stores are those of the pods, retention is that of the changelog topics.
+// TestReportsAndGroupAreCombined: tasks and open stores are those of the pods, brokers and retention those of the cluster.
 func TestReportsAndGroupAreCombined(t *testing.T) {
 	g := reported(func(r *report.Report) {
 		tasks := r.Clients[0].Threads[0].Tasks
@@ -164,11 +164,14 @@ func TestReportsAndGroupAreCombined(t *testing.T) {
 		}
 	})
 	g.group = groupOf(6, 6)
+	g.group.Brokers = 5
 	changelog := &g.group.Subtopologies[0].Changelogs[0]
 	changelog.Kind = assignment.Window
 	changelog.Retention = time.Hour
 	want := []memplan.Store{{Name: "totals", Kind: memplan.Window, Caching: true, RetentionMs: memplan.Known(time.Hour.Milliseconds(), memplan.Measured)}}
-	wantNoDiff(t, "stores", want, g.planned(t).Subtopologies[0].Stores)
+	w := g.planned(t)
+	wantNoDiff(t, "stores", want, w.Subtopologies[0].Stores)
+	wantNoDiff(t, "brokers", memplan.Known(5, memplan.Measured), w.Brokers)
 	for name, pod := range g.decide(t).Plan.Pods {
 		if pod.Tasks != 4 {
 			t.Errorf("%s runs %d tasks, want the 4 that it reports", name, pod.Tasks)
@@ -265,10 +268,14 @@ func TestRefreshIsRepeated(t *testing.T) {
 		onDisk string
 		want   result
 	}{
-		"not notified":                  {notNotified, "older", result{Count: 1}},
-		"refreshed, loaded":             {refreshed(1, time.Hour), revision, result{}},
-		"refreshed a second ago":        {refreshed(1, time.Second), "older", result{}},
-		"refreshed 11 s ago":            {refreshed(1, 11*time.Second), "older", result{Count: 2, NotAcknowledged: true}},
+		"not notified":           {notNotified, "older", result{Count: 1}},
+		"refreshed, loaded":      {refreshed(1, time.Hour), revision, result{}},
+		"refreshed a second ago": {refreshed(1, time.Second), "older", result{}},
+		"refreshed 11 s ago":     {refreshed(1, 11*time.Second), "older", result{Count: 2, NotAcknowledged: true}},
+		"refreshed an hour ago, restarted 5 s ago": {func(p *corev1.Pod) {
+			refreshed(1, time.Hour)(p)
+			p.Status.ContainerStatuses[0].State = runningFor(5 * time.Second)
+		}, "older", result{}},
 		"refreshed twice, 11 s ago":     {refreshed(2, 11*time.Second), "older", result{NotAcknowledged: true}},
 		"refreshed twice, 21 s ago":     {refreshed(2, 21*time.Second), "older", result{Count: 3, NotAcknowledged: true}},
 		"refreshed 20 times, 4 min ago": {refreshed(20, 4*time.Minute), "older", result{NotAcknowledged: true}},
@@ -278,7 +285,10 @@ func TestRefreshIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := active
 			g.pods = testobjects.RunningPods(3, "1Gi", withAgent, c.pod)
-			g.reports = reported(func(r *report.Report) { r.Plan.OnDisk = c.onDisk }).reports
+			g.reports = reported(func(r *report.Report) {
+				r.Plan.OnDisk = c.onDisk
+				r.Started = testobjects.Now.UnixMilli()
+			}).reports
 			d := g.decide(t)
 			got := result{NotAcknowledged: slices.Contains(d.NotAcknowledged, "orders-0")}
 			for _, refresh := range d.Refreshes {
@@ -363,6 +373,20 @@ func TestOwnBlockCacheIsOneLine(t *testing.T) {
 	wantNoDiff(t, "block cache in the status", []int64{planned[0] + planned[1]}, bounds(lines))
 	if !slices.IsSortedFunc(lines, func(a, b v1alpha1.Line) int { return b.Bound.Cmp(*a.Bound) }) {
 		t.Errorf("lines %v are not sorted", lines)
+	}
+}
+
+func TestOwnBlockCacheMayBeReplaced(t *testing.T) {
+	g := reported(func(r *report.Report) { r.RocksDB.OwnCaches = []report.Cache{{Capacity: 64 * mib, Stores: 4}} })
+	kept := g.decide(t)
+	g.app = testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) { app.Spec.Streams.OwnCaches = v1alpha1.OwnCachesReplace })
+	replaced := g.decide(t)
+	const property = "rocksdb.replace.caches=true\n"
+	if strings.Contains(kept.Files[planfile.PropertiesKey], property) || !strings.Contains(replaced.Files[planfile.PropertiesKey], property) {
+		t.Errorf("properties of a cache that is kept:\n%s\nof one that is replaced:\n%s", kept.Files[planfile.PropertiesKey], replaced.Files[planfile.PropertiesKey])
+	}
+	if replaced.Plan.Required >= kept.Plan.Required {
+		t.Errorf("%s required with a replaced cache, %s with a kept one", bytesText(replaced.Plan.Required), bytesText(kept.Plan.Required))
 	}
 }
 

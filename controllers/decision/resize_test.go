@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/internal/testobjects"
 )
@@ -386,6 +387,52 @@ func TestRollingUpdatesChangeNothing(t *testing.T) {
 		}
 		r.workload = testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi"))
 		r.wantNothingNew(t, "rolled out")
+	}
+}
+
+// TestPlanStaysDuringRollout: tasks that have changed meanwhile, as with a new version of the application, change the plan afterwards.
+func TestPlanStaysDuringRollout(t *testing.T) {
+	g := reported().after(t)
+	limit := g.injection.Spec.Memory.Limit.String()
+	g.pods = testobjects.RunningPods(3, limit, withAgent)
+	g = g.after(t)
+	revision := g.injection.Spec.PlanRevision
+	g.reports = map[string]report.PodReport{"orders-0": reportWith(0, 2), "orders-1": reportWith(2, 2), "orders-2": reportWith(4, 2)}
+	if d := g.decide(t); d.Revision == revision {
+		t.Fatal("fewer tasks do not change the plan")
+	}
+	g.pods = testobjects.RunningPods(2, limit, withAgent)
+	if d := g.decide(t); d.Revision != revision || d.Injection.Memory.Limit.String() != limit {
+		t.Errorf("during a rollout: plan %s, memory %+v; want plan %s and limit %s as before", d.Revision, d.Injection.Memory, revision, limit)
+	}
+	edits := map[string]func(*fixture){
+		"edit of the StreamApp": func(g *fixture) {
+			g.app = g.app.DeepCopy()
+			g.app.Generation++
+		},
+		"new limit of the template": func(g *fixture) { g.workload = testobjects.StatefulSet(3, testobjects.PodTemplate("900Mi")) },
+	}
+	for name, edit := range edits {
+		g := g
+		edit(&g)
+		if d := g.decide(t); d.Revision == revision {
+			t.Errorf("%s: plan %s as before, want a new one", name, d.Revision)
+		}
+	}
+}
+
+// TestWithdrawalDuringRollout: the plan that stays for a rollout is not safe for the template's limit.
+func TestWithdrawalDuringRollout(t *testing.T) {
+	g := fixture{group: groupOf(2, 2, 2)}.after(t)
+	g.pods = testobjects.RunningPods(2, "1Gi")
+	g.workload = testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails)
+	g.plan.Data = fixture{group: groupOf(2, 2, 2), workload: testobjects.StatefulSet(3, testobjects.PodTemplate("2Gi"))}.decide(t).Files
+	d := g.decide(t)
+	if !rolloutInProgress(&d.Facts) || d.Memory.Withdrawal == nil {
+		t.Fatalf("rollout %t, withdrawal %v; want both", rolloutInProgress(&d.Facts), d.Memory.Withdrawal)
+	}
+	if got := publishedMaxRAM(d); got != "1073741824" {
+		t.Errorf("MaxRAM = %q, want the template's limit", got)
 	}
 }
 

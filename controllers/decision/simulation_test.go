@@ -34,6 +34,7 @@ type simulation struct {
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
 	w, m := pinnedFixture(1000 + seed).world(t)
+	w.Now = w.Now.Add(123 * time.Millisecond) // what is stored has whole seconds
 	s := &simulation{chance: chance{rand.New(rand.NewPCG(seed, 2))}, w: w, volatile: m.Volatile}
 	s.writesChange()
 	return s
