@@ -19,8 +19,8 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// simulatedSeeds is the number of simulations, simulatedPasses the number of passes with events between them, settlingPasses the number of
-// passes after which a World without events must not change any more.
+// simulatedSeeds is the number of simulations, simulatedPasses the number of passes with events between them. Without events a World must
+// have come to rest after settlingPasses.
 const (
 	simulatedSeeds  = 80
 	simulatedPasses = 8
@@ -30,7 +30,7 @@ const (
 // TestAnyWorld checks the properties of a decision in random worlds over several passes. The writes of each pass are in the World of the
 // next one, and random events happen between them.
 func TestAnyWorld(t *testing.T) {
-	_, _ = time.Now().Zone() // loads the time zone that decoded times refer to, which would otherwise count as a change of the World
+	_, _ = time.Now().Zone() // loads the time zone of decoded times; loading it later would count as a change of the World
 	reached := map[string]bool{}
 	run := 0
 	for seed := range uint64(simulatedSeeds) {
@@ -48,12 +48,12 @@ func TestAnyWorld(t *testing.T) {
 	}
 	for situation, is := range reached {
 		if !is && run == simulatedSeeds {
-			t.Errorf("no pass is about this situation: %s", situation)
+			t.Errorf("no pass has this situation: %s", situation)
 		}
 	}
 }
 
-// situationsOf returns the situations of the simulations, and whether a decision is about them.
+// situationsOf returns the situations of the simulations, and whether a decision is one of them.
 func situationsOf(d *Decision) map[string]bool {
 	f := &d.Facts
 	return map[string]bool{
@@ -122,7 +122,7 @@ func (s *simulation) pass(t *testing.T) *Decision {
 func (s *simulation) wantStillFrozen(t *testing.T, d *Decision) {
 	t.Helper()
 	next := Decide(s.w, Recall(s.w.App, s.w.Injection, s.w.Pods, s.volatile))
-	// The pass after an edit is one of a rollout again, in which the limit stays.
+	// An edit ends a rollout for one pass. In the next one the limit stays again.
 	if rolloutInProgress(&d.Facts) == rolloutInProgress(&next.Facts) && next.Frozen.Reason != d.Frozen.Reason {
 		t.Errorf("frozen for %+v, and in the next pass for %+v", d.Frozen, next.Frozen)
 	}
@@ -169,7 +169,7 @@ func shuffle[T any](c chance, list []T) []T {
 	return other
 }
 
-// wantEqual compares all fields of two decisions. A Quantity that caches its text equals one that does not.
+// wantEqual compares all fields of two decisions. A Quantity equals one with a cached text.
 func wantEqual(t *testing.T, name string, want, got Decision) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) { // fast, but takes a cached text for a difference
@@ -187,7 +187,7 @@ func wantSameResult(t *testing.T, d *Decision, shuffled Decision) {
 	wantEqual(t, "decision with the objects in another order", result, shuffled)
 }
 
-// wantWithinRange: the limit of new pods and every raised limit are in the range, and only pods that are managed get another limit.
+// wantWithinRange: the limit of new pods and every raised limit are in the range. Only managed pods get another limit.
 func wantWithinRange(t *testing.T, d *Decision) {
 	t.Helper()
 	if !d.Facts.plannable() {
@@ -251,8 +251,8 @@ func wantConsistentInjection(t *testing.T, d *Decision) {
 	}
 }
 
-// wantSafePlan: a new plan is for no more than the smallest limit of any pod that reads it, now or when it is created. A plan that stays
-// because nothing helps a pod with too small a limit is an exception, and one that stays for a rollout covers the pods that run.
+// wantSafePlan: a new plan is for no more than the smallest limit of its readers, present pods and new ones. A plan may stay for a larger
+// limit: during a rollout, or where no plan would help a pod with too small a limit.
 func wantSafePlan(t *testing.T, d *Decision) {
 	t.Helper()
 	if d.Files == nil {

@@ -26,13 +26,13 @@ func TestFindContainer(t *testing.T) {
 		name   string
 		want   string
 	}{
-		"only one":                             {unchanged, "", "app"},
-		"only one, beside a native sidecar":    {initContainer, "", "app"},
-		"by name":                              {two, "proxy", "proxy"},
-		"two, no name":                         {two, "", ""},
-		"unknown name":                         {two, "other", ""},
-		"name of an init container":            {initContainer, "proxy", ""},
-		"only one, which has a different name": {unchanged, "other", ""},
+		"only one":                          {unchanged, "", "app"},
+		"only one, beside a native sidecar": {initContainer, "", "app"},
+		"by name":                           {two, "proxy", "proxy"},
+		"two, no name":                      {two, "", ""},
+		"unknown name":                      {two, "other", ""},
+		"name of an init container":         {initContainer, "proxy", ""},
+		"only one, with a different name":   {unchanged, "other", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,12 +103,12 @@ func TestOptions(t *testing.T) {
 		"envFrom of two ConfigMaps: the last counts": {
 			envFrom(configMap("a", ""), configMap("z", ""), configMap("o", "")), Options{HasEnvFrom: true, Inherited: new("-Xss3m")}, []string{"a", "z", "o"},
 		},
-		"envFrom of a ConfigMap that does not exist": {envFrom(configMap("x", "")), Options{HasEnvFrom: true}, []string{"x"}},
-		"prefix that the variable starts with": {
+		"envFrom of a missing ConfigMap": {envFrom(configMap("x", "")), Options{HasEnvFrom: true}, []string{"x"}},
+		"prefix of the variable": {
 			envFrom(configMap("a", "JDK_"), secret("b", "JDK_JAVA_")), Options{HasEnvFrom: true, Inherited: new("-Xss2m"), Secrets: []string{"b"}}, []string{"a"},
 		},
-		"prefix that the variable does not start with": {envFrom(configMap("a", "APP_"), secret("b", "jdk_")), Options{HasEnvFrom: true}, nil},
-		"prefix that is the variable: no key remains":  {envFrom(configMap("a", "JDK_JAVA_OPTIONS")), Options{HasEnvFrom: true}, nil},
+		"not a prefix of the variable":                 {envFrom(configMap("a", "APP_"), secret("b", "jdk_")), Options{HasEnvFrom: true}, nil},
+		"prefix equal to the variable: no key remains": {envFrom(configMap("a", "JDK_JAVA_OPTIONS")), Options{HasEnvFrom: true}, nil},
 		"mount at the plan's path":                     {mount("mine", v1alpha1.PlanMountPath), Options{ConflictingMount: "/etc/streamweir/plan"}, nil},
 		"mount at the plan's path, with a slash":       {mount("mine", v1alpha1.PlanMountPath+"/"), Options{ConflictingMount: "/etc/streamweir/plan/"}, nil},
 		"mount below the plan's folder":                {mount("mine", "/etc/streamweir/extra"), Options{ConflictingMount: "/etc/streamweir/extra"}, nil},

@@ -85,8 +85,8 @@ func TestInjection(t *testing.T) {
 		"a ConfigMap of envFrom with other variables: no value to keep": {
 			withContainer(envFromConfigMap), map[string]*corev1.ConfigMap{"env": {Data: map[string]string{"PORT": "80"}}}, ownOptions(""),
 		},
-		"a ConfigMap of envFrom that does not exist: no value to keep":        {withContainer(envFromConfigMap), nil, ownOptions("")},
-		"a Secret of envFrom that may have the variable: nothing replaces it": {withContainer(envFromSecret), nil, unchanged},
+		"a missing ConfigMap of envFrom: no value to keep":                    {withContainer(envFromConfigMap), nil, ownOptions("")},
+		"a Secret of envFrom, perhaps with the variable: nothing replaces it": {withContainer(envFromSecret), nil, unchanged},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestFrozen(t *testing.T) {
 		"tasks no longer known, lower template": {with(active, kafkaFailsAndTemplateIsLowered), ""},
 		"tasks never known":                     {fixture{}, ""},
 		"no source of tasks, second pass":       {fixture{}.after(t), ""},
-		"a value that Kafka Streams rejects":    {with(active, invalidConfig), v1alpha1.ReasonInvalidSettings},
+		"an invalid value of a property":        {with(active, invalidConfig), v1alpha1.ReasonInvalidSettings},
 		"maxLimit too small for the load of this moment": {
 			with(heavy, func(g *fixture) {
 				g.app = testobjects.StreamApp(testobjects.LimitsBetween("", "768Mi"))
@@ -193,7 +193,7 @@ func TestFrozen(t *testing.T) {
 			fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("64Mi")), app: testobjects.StreamApp(), pods: testobjects.RunningPods(3, "64Mi")},
 			v1alpha1.ReasonInsufficientMemory,
 		},
-		"a heap that takes too large a share of any limit": {
+		"a heap with too large a share of any limit": {
 			fixture{group: groupOf(4, 4, 4), workload: testobjects.StatefulSet(3, largeHeap), app: testobjects.StreamApp(testobjects.LimitsBetween("1Gi", ""))},
 			v1alpha1.ReasonInsufficientMemory,
 		},
@@ -263,7 +263,7 @@ func TestPlanFollowsTemplateWithoutSource(t *testing.T) {
 	}
 }
 
-// TestPlanIsForSmallestLimit: the mounted plan is safe for every pod that reads it.
+// TestPlanIsForSmallestLimit: the mounted plan is safe for every reader.
 func TestPlanIsForSmallestLimit(t *testing.T) {
 	pods := func(limits ...string) []*corev1.Pod {
 		var all []*corev1.Pod
@@ -356,7 +356,7 @@ func TestNotInjectable(t *testing.T) {
 		"volume with the plan's name": {
 			fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", volume))}, v1alpha1.ReasonConflict, v1alpha1.PlanVolume,
 		},
-		"options file for the launcher, which accepts several": {launcherOptionsFile, "", ""},
+		"options file for the launcher: it accepts several": {launcherOptionsFile, "", ""},
 		"two options files": {optionsFile, v1alpha1.ReasonConflict, "options file"},
 		"BestEffort":        {fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate(""))}, v1alpha1.ReasonBestEffort, "memory limit"},
 		"no memory limit": {

@@ -70,7 +70,7 @@ func store(t *testing.T, w World, d *Decision, o *Outcome) World {
 	return w
 }
 
-// TestMemoryIsRestored: status and annotations hold the memory of a decision in full, so that a pass after a restart has the same one.
+// TestMemoryIsRestored: status and annotations hold all of a decision's memory, except for the volatile part.
 func TestMemoryIsRestored(t *testing.T) {
 	failing := fixture{group: groupOf(12, 12, 12)}.after(t)
 	failing.workload = testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails)
@@ -94,7 +94,7 @@ func TestMemoryIsRestored(t *testing.T) {
 	tasksUnknown.reports = map[string]report.PodReport{}
 	cases := map[string]struct {
 		input fixture
-		holds func(m *Memory) bool // what the case is about
+		holds func(m *Memory) bool // the subject of the case
 	}{
 		"tasks and images":       {reported(), func(m *Memory) bool { return *m.Tasks == 12 && m.Images[0].State == v1alpha1.ImageProven }},
 		"measured figures":       {measured, func(m *Memory) bool { return m.Measured.Metaspace != nil && m.Measured.AverageRecord != nil }},
@@ -109,7 +109,7 @@ func TestMemoryIsRestored(t *testing.T) {
 			w, m := c.input.world(t)
 			d := Decide(w, m)
 			if !c.holds(&d.Memory) {
-				t.Fatalf("the memory lacks what the case is about: %+v", d.Memory)
+				t.Fatalf("the memory lacks the subject of the case: %+v", d.Memory)
 			}
 			next := store(t, w, &d, d.outcome())
 			wantNoDiff(t, "memory", d.Memory, Recall(next.App, next.Injection, next.Pods, d.Memory.Volatile))

@@ -38,7 +38,7 @@ func TestCapOfLimitRanges(t *testing.T) {
 		"maximum of a pod: less the limits of the other containers": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: memoryList("1Gi")}}, now, 924 * mib,
 		},
-		"maximum of a pod that the other containers exceed: no limit is small enough": {
+		"maximum of a pod, exceeded by the other containers: no limit is small enough": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: memoryList("50Mi")}}, now, 1,
 		},
 		"maximum of a PersistentVolumeClaim: not memory": {
@@ -56,7 +56,7 @@ func TestCapOfLimitRanges(t *testing.T) {
 		"ratio of a pod": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypePod, MaxLimitRequestRatio: memoryList("3")}}, now, 668 * mib,
 		},
-		"ratio and a request that follows the limit": {
+		"ratio, request follows the limit": {
 			[]corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: memoryList("3")}}, requestFollows, noCap,
 		},
 		"ratio without a request": {
@@ -115,8 +115,8 @@ func TestCapOfQuotas(t *testing.T) {
 		"no pods: sidecars take their part":                   {quota(limits, "3Gi", ""), noPodsWithSidecar, 896 * mib},
 		"sidecars of existing pods are used memory":           {quota(limits, "3Gi", "1536Mi"), withSidecar, 1024 * mib},
 		"requests: no cap for the limit":                      {quota(requests, "1536Mi", "1536Mi"), now, noCap},
-		"requests that follow the limit":                      {quota(requests, "3Gi", "1536Mi"), requestFollows, 1024 * mib},
-		"requests that follow the limit, by the old name":     {quota(corev1.ResourceMemory, "3Gi", "1536Mi"), requestFollows, 1024 * mib},
+		"requests, following the limit":                       {quota(requests, "3Gi", "1536Mi"), requestFollows, 1024 * mib},
+		"requests, following the limit, by the old name":      {quota(corev1.ResourceMemory, "3Gi", "1536Mi"), requestFollows, 1024 * mib},
 		"quota for BestEffort pods: does not apply":           {quota(limits, "1Mi", "", corev1.ResourceQuotaScopeBestEffort), now, noCap},
 		"quota for pods with a deadline: does not apply":      {quota(limits, "1Mi", "", corev1.ResourceQuotaScopeTerminating), now, noCap},
 		"quota for pods without a deadline: applies":          {quota(limits, "3Gi", "1536Mi", corev1.ResourceQuotaScopeNotTerminating), now, 1024 * mib},

@@ -17,19 +17,19 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// elsewhere is a group whose last process runs at an address that no pod has.
+// elsewhere is a group whose last process runs at an unknown address.
 func elsewhere(tasks ...int) *assignment.Group {
 	group := groupOf(tasks...)
 	group.Processes[len(tasks)-1].Host = "192.0.2.1"
 	return group
 }
 
-// twoPods are two running pods, of which the second is changed.
+// twoPods are two running pods; the changes apply to the second.
 func twoPods(changes ...testobjects.Change[corev1.Pod]) []*corev1.Pod {
 	return append(testobjects.RunningPods(1, "1Gi"), testobjects.RunningPod(1, "1Gi", changes...))
 }
 
-// createdAgo makes a pod whose container start is unknown one that was created a while ago.
+// createdAgo sets the age of a pod.
 func createdAgo(age time.Duration) testobjects.Change[corev1.Pod] {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(testobjects.Now.Add(-age)) }
 }
@@ -39,7 +39,7 @@ func inState(state corev1.ContainerState) testobjects.Change[corev1.Pod] {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = state }
 }
 
-// waitsForRestart is the state of a container that is restarted again and again.
+// waitsForRestart is the state of a container in a crash loop.
 var waitsForRestart = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 
 func runningFor(d time.Duration) corev1.ContainerState {
@@ -113,12 +113,12 @@ func TestProcessesMatched(t *testing.T) {
 	}{
 		"every process has a pod":                                   {twoPods(), groupOf(2, 2), true},
 		"a process and a pod are left":                              {twoPods(), elsewhere(2, 2), false},
-		"a process is left, and a pod that started a minute ago":    {twoPods(createdAgo(time.Minute)), elsewhere(2, 2), true},
-		"a process is left, and a pod that started 2 min ago":       {twoPods(createdAgo(startingGrace)), elsewhere(2, 2), true},
-		"a process is left, and a pod that started before that":     {twoPods(createdAgo(startingGrace + time.Second)), elsewhere(2, 2), false},
+		"a process is left, and a pod, started 1 min ago":           {twoPods(createdAgo(time.Minute)), elsewhere(2, 2), true},
+		"a process is left, and a pod, started 2 min ago":           {twoPods(createdAgo(startingGrace)), elsewhere(2, 2), true},
+		"a process is left, and a pod, started before that":         {twoPods(createdAgo(startingGrace + time.Second)), elsewhere(2, 2), false},
 		"a process is left, and an old pod whose container started": {twoPods(inState(runningFor(time.Minute))), elsewhere(2, 2), true},
 		"a process is left, and a pod whose container restarts":     {twoPods(inState(waitsForRestart)), elsewhere(2, 2), true},
-		"a process is left, and a pod that has run for an hour":     {twoPods(inState(runningFor(time.Hour))), elsewhere(2, 2), false},
+		"a process is left, and a pod, running for an hour":         {twoPods(inState(runningFor(time.Hour))), elsewhere(2, 2), false},
 		"a process is left, and no pod":                             {twoPods(), elsewhere(2, 2, 2), true},
 		"no process has a pod":                                      {twoPods(createdAgo(time.Minute)), elsewhere(2), false},
 		"two pods have the same address":                            {sameAddress, groupOf(2), false},
@@ -165,7 +165,7 @@ func TestStartingPods(t *testing.T) {
 	}
 }
 
-// TestRecheckEndsTheStart: the pass at the time of the recheck no longer takes the pod for one that starts.
+// TestRecheckEndsTheStart: in the pass at the time of the recheck the pod is no longer starting.
 func TestRecheckEndsTheStart(t *testing.T) {
 	g := fixture{
 		workload: testobjects.StatefulSet(2, testobjects.PodTemplate("1Gi")), pods: twoPods(createdAgo(30 * time.Second)), group: elsewhere(2, 2), now: testobjects.Now,
@@ -215,7 +215,7 @@ func TestFailuresReachThePlanner(t *testing.T) {
 	wantNoDiff(t, "failures", memplan.Failures{Instances: 3, Tolerated: 2}, plannerInput(f, &resolved).Failures)
 }
 
-// tolerating is a StreamApp that tolerates this number of pod failures.
+// tolerating is a StreamApp with this number of pod failures to tolerate.
 func tolerating(failures int32) *v1alpha1.StreamApp {
 	return testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "8Gi"), func(app *v1alpha1.StreamApp) {
 		app.Spec.Memory.PodFailuresToTolerate = &failures
@@ -238,11 +238,11 @@ func TestPinIsALineOfThePlan(t *testing.T) {
 	t.Error("the plan has no line for the metaspace")
 }
 
-// TestRequiredLimitGrowsWithFailures: more failures to tolerate never require less, and the required limits hold what they are for.
+// TestRequiredLimitGrowsWithFailures: more failures to tolerate never require less, and each required limit holds its loads.
 func TestRequiredLimitGrowsWithFailures(t *testing.T) {
 	given := func(limit int64, tolerate int32) *Decision {
 		g := fixture{group: groupOf(4, 4, 4), app: tolerating(tolerate), pods: testobjects.RunningPods(3, bytesText(limit))}
-		// The template keeps its limit, and with it the heap that the plan leaves to the application. Only the pods have this limit.
+		// Only the pods have this limit. The template keeps its own, and with it the application's smallest heap.
 		g.app.Spec.Memory.MinLimit = testobjects.Memory(bytesText(limit))
 		g.app.Spec.Memory.MaxLimit = g.app.Spec.Memory.MinLimit
 		return g.decide(t)
@@ -265,7 +265,7 @@ func TestRequiredLimitGrowsWithFailures(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutThePlan: pods that were created without the plan are judged by the heap that their JVM chooses.
+// TestPodsWithoutThePlan: without the plan the JVM chooses the heap, so such pods require at least as much.
 func TestPodsWithoutThePlan(t *testing.T) {
 	g := fixture{app: testobjects.StreamApp(), group: groupOf(4, 4, 4), workload: testobjects.StatefulSet(3, testobjects.PodTemplate("2Gi"))}
 	g.pods = testobjects.RunningPods(3, "2Gi")

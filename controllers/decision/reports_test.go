@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// bounds changes what a process reports of its bounds.
+// bounds changes the boundedness in a report.
 func bounds(state report.Boundedness) testobjects.Change[report.Report] {
 	return func(r *report.Report) { r.Bounded = state }
 }
@@ -197,8 +197,8 @@ func TestOpenStoreReplacesAssumptionOfTopology(t *testing.T) {
 	}
 }
 
-// TestDeadConnectionIsTheFirstSignOfAFailure: the survivors' required limit is that for one pod fewer, as long as the plan tolerates the
-// suspected failures.
+// TestDeadConnectionIsTheFirstSignOfAFailure: as long as the plan tolerates the suspected failures, the survivors require as much as after a
+// failure.
 func TestDeadConnectionIsTheFirstSignOfAFailure(t *testing.T) {
 	disconnected := func(toTolerate int32, names ...string) fixture {
 		g := reported()
@@ -353,7 +353,7 @@ func TestMeasuredRegions(t *testing.T) {
 	})
 }
 
-// TestOwnBlockCacheIsOneLine: a cache that the application keeps and the shared cache are one line of the status, which lists a name once.
+// TestOwnBlockCacheIsOneLine: the status lists a name once, so the application's own cache and the shared one are one line.
 func TestOwnBlockCacheIsOneLine(t *testing.T) {
 	d := reported(func(r *report.Report) { r.RocksDB.OwnCaches = []report.Cache{{Capacity: 64 * mib, Stores: 4}} }).decide(t)
 	bounds := func(lines []v1alpha1.Line) []int64 {
@@ -405,7 +405,7 @@ func TestOtherClientsOfTheProcessCount(t *testing.T) {
 	}
 }
 
-// TestImpossibleTaskStaysWithinRange: a pod that reports tasks it cannot have gets no more than maxLimit.
+// TestImpossibleTaskStaysWithinRange: a pod with an impossible task in its report gets no more than maxLimit.
 func TestImpossibleTaskStaysWithinRange(t *testing.T) {
 	d := reported(func(r *report.Report) {
 		thread := &r.Clients[0].Threads[0]

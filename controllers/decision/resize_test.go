@@ -53,7 +53,7 @@ func TestChooseResizes(t *testing.T) {
 		restarts []amounts
 	}{
 		"more than the pod has":             {unchanged, keep, 1500, raised, nil},
-		"what the pod has":                  {unchanged, keep, 1024, nil, nil},
+		"the limit of the pod":              {unchanged, keep, 1024, nil, nil},
 		"requested already":                 {resources("1500Mi"), keep, 1500, nil, nil},
 		"less requested, in progress":       {resources("1500Mi"), keep, 1600, nil, nil},
 		"deferred by the kubelet":           {pending(corev1.PodReasonDeferred), keep, 1500, nil, nil},
@@ -118,7 +118,7 @@ func TestRaiseToWithinRange(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			// With an agent the plan is not frozen by the memory that default RocksDB requires.
+			// With an agent, default RocksDB memory does not freeze the plan.
 			g := fixture{agent: true, app: c.app, workload: c.workload, pods: testobjects.RunningPods(1, c.limit), group: groupOf(c.tasks)}
 			d := g.decide(t)
 			has := testobjects.Memory(c.limit).Value()
@@ -324,7 +324,7 @@ func TestWithdrawnPlanIsForTemplate(t *testing.T) {
 	}
 }
 
-// rollout is a group of three pods under a plan that is active, in the middle of changes.
+// rollout is a group of three pods with an active plan, in the middle of changes.
 type rollout struct {
 	fixture
 	limit    string
@@ -352,7 +352,7 @@ func (r *rollout) wantNothingNew(t *testing.T, situation string) {
 		t.Fatalf("%s: injection %+v, want plan %s as before", situation, d.Injection, r.revision)
 	}
 	limit := d.Injection.Memory.Limit
-	withdrawn := d.Memory.Withdrawal != nil // a pod that is not created for 30 s counts as refused
+	withdrawn := d.Memory.Withdrawal != nil // a pod counts as refused if it is not created for 30 s
 	if withdrawn != (limit == nil) || (limit != nil && limit.String() != r.limit) {
 		t.Fatalf("%s: limit %v, withdrawn %t; want %s as before", situation, limit, withdrawn, r.limit)
 	}
@@ -360,7 +360,7 @@ func (r *rollout) wantNothingNew(t *testing.T, situation string) {
 	r.app.Status = d.status()
 }
 
-// TestRollingUpdatesChangeNothing runs three rolling updates, with a group that follows late and a readiness probe that flaps.
+// TestRollingUpdatesChangeNothing runs three rolling updates, with a late group and a flapping readiness probe.
 func TestRollingUpdatesChangeNothing(t *testing.T) {
 	r := settledRollout(t)
 	all := r.pods
@@ -390,7 +390,7 @@ func TestRollingUpdatesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestPlanStaysDuringRollout: tasks that have changed meanwhile, as with a new version of the application, change the plan afterwards.
+// TestPlanStaysDuringRollout: if the tasks change meanwhile, as with a new version of the application, the plan changes afterwards.
 func TestPlanStaysDuringRollout(t *testing.T) {
 	g := reported().after(t)
 	limit := g.injection.Spec.Memory.Limit.String()
@@ -421,7 +421,7 @@ func TestPlanStaysDuringRollout(t *testing.T) {
 	}
 }
 
-// TestWithdrawalDuringRollout: the plan that stays for a rollout is not safe for the template's limit.
+// TestWithdrawalDuringRollout: a plan for the raised limit is not safe for the template's, so it does not stay.
 func TestWithdrawalDuringRollout(t *testing.T) {
 	g := fixture{group: groupOf(2, 2, 2)}.after(t)
 	g.pods = testobjects.RunningPods(2, "1Gi")

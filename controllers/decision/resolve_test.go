@@ -70,7 +70,7 @@ func TestSources(t *testing.T) {
 			version(4, 1, memplan.Spec), memplan.Known(7, memplan.Spec), memplan.Known(3, memplan.Spec), memplan.Known(5, memplan.Spec),
 			memplan.Known(memplan.Streams, memplan.Spec),
 		}},
-		"classic group: at least the standbys that it shows": {fixture{group: classic}, facts{
+		"classic group: at least its present standbys": {fixture{group: classic}, facts{
 			version(4, 4, memplan.Assumed), memplan.Known(4, memplan.Measured), memplan.Known(1, memplan.Measured), defaults.WarmUps,
 			memplan.Known(memplan.Classic, memplan.Measured),
 		}},

@@ -22,7 +22,7 @@ import (
 	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// simulation is a World that changes, with the memory that the process keeps.
+// simulation is a changing World with the volatile memory.
 type simulation struct {
 	chance
 	w        World
@@ -34,7 +34,7 @@ type simulation struct {
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
 	w, m := pinnedFixture(1000 + seed).world(t)
-	w.Now = w.Now.Add(123 * time.Millisecond) // what is stored has whole seconds
+	w.Now = w.Now.Add(123 * time.Millisecond) // stored times have whole seconds
 	s := &simulation{chance: chance{rand.New(rand.NewPCG(seed, 2))}, w: w, volatile: m.Volatile}
 	s.writesChange()
 	return s

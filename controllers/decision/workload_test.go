@@ -87,7 +87,7 @@ func TestWorkload(t *testing.T) {
 		"Deployment, one replica by default": {workloadOf(nil, oneReplica), &Workload{
 			Kind: v1alpha1.KindDeployment, Name: testobjects.App, UID: "workload-uid", Replicas: 1, RollingOut: false, Template: &oneReplica.Spec.Template,
 		}},
-		"Deployment that cannot create pods": {workloadOf(nil, failing), &Workload{
+		"Deployment, creation of pods fails": {workloadOf(nil, failing), &Workload{
 			Kind: v1alpha1.KindDeployment, Name: testobjects.App, UID: "workload-uid", Replicas: 3, Template: &failing.Spec.Template,
 			CreateFailure: "exceeded quota: shared, requested: limits.memory=2Gi, used: limits.memory=3Gi, limited: limits.memory=4Gi",
 		}},
