@@ -73,7 +73,7 @@ type StreamAppStatus struct {
 	// +optional
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
 
-	// tasks is the number of tasks of the application.
+	// tasks is the last known number of tasks of the application.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647

@@ -31,7 +31,7 @@ type StreamAppStatusApplyConfiguration struct {
 	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
 	// After 30 seconds the missing pods count as pod failures.
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
-	// tasks is the number of tasks of the application.
+	// tasks is the last known number of tasks of the application.
 	Tasks *int32 `json:"tasks,omitempty"`
 	// limit is the planned memory limit of the representative pod.
 	Limit *resource.Quantity `json:"limit,omitempty"`
