@@ -149,7 +149,8 @@ func (f *fixture) refreshCount(pod string) int {
 }
 
 func TestOnlyProvenImageGetsLessThanTemplateLimit(t *testing.T) {
-	// For a moment of a rollout one pod can have every task, which requires 1025Mi. The limit must hold that, or it is raised rightly.
+	// An even share of the tasks requires 1023Mi, an uneven one, as for a moment of a rollout, 1025Mi. The limit must hold both: the operator
+	// rightly raises a smaller one.
 	const minLimit = 1280 << 20
 	f := newFixture(t)
 	f.simulateAgents()

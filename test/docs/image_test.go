@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestImageHasEveryPackage checks that the Dockerfile copies every package that the operator links, and that .dockerignore lets it through.
+// TestImageHasEveryPackage checks the Dockerfile and .dockerignore against the packages of the operator: both must include each of them.
 func TestImageHasEveryPackage(t *testing.T) {
 	copied := linesOf(t, "Dockerfile", "COPY ")
 	permitted := linesOf(t, ".dockerignore", "!")
