@@ -3,11 +3,10 @@
 
 // Package v1alpha1 holds the two kinds of Streamweir.
 //
-// A StreamApp is what users write and read: it names a workload that runs a Kafka Streams application, and says how its
-// memory is to be planned. Everything but the target is optional. Values that are not set have no stored default: what
-// is in effect, and where it came from, stands in the status.
+// A StreamApp is the user's resource. It names the workload of a Kafka Streams application and the policy for its memory.
+// Everything but the target is optional. No default is stored: the status has the effective values with their sources.
 //
-// A PodInjection is what the admission policy reads when a pod is created. Only the operator writes it.
+// A PodInjection is the input of the admission policy at the creation of a pod. Only the operator writes it.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true
