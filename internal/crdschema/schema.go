@@ -5,8 +5,10 @@
 package crdschema
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -56,7 +58,8 @@ func Parse(definition []byte) (*Schema, error) {
 }
 
 // Validate returns the errors with which an API server refuses to create an object, or, with an old object, to update it. Integers of the
-// objects must be int64. The cost budget of the rules bounds the time.
+// objects must be int64. The cost budget of the rules bounds the time. The errors are sorted by field, since the validator visits the fields of
+// an object in random order.
 func (s *Schema) Validate(object, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(object), s.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
@@ -70,5 +73,9 @@ func (s *Schema) Validate(object, old map[string]any) field.ErrorList {
 		previous = old
 	}
 	ruleErrors, _ := s.rules.Validate(context.Background(), nil, s.Structural, object, previous, celconfig.RuntimeCELCostBudget)
-	return append(errs, ruleErrors...)
+	errs = append(errs, ruleErrors...)
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Error(), b.Error()))
+	})
+	return errs
 }
