@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	apiac "streamweir.dev/streamweir/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/decision"
@@ -66,11 +67,15 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	name := decision.PlanConfigMapName(d.Facts.App.Name)
 	found := d.Facts.PlanConfigMap
 	unneeded := found != nil && found.Annotations[annotationUnused] != ""
-	if found != nil && maps.Equal(found.Data, d.Files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded {
+	files, err := r.withToken(ctx, d, found)
+	if err != nil {
+		return err
+	}
+	if found != nil && maps.Equal(found.Data, files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded {
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "revision", d.Revision)
-	intent := configMapIntent(d, name).WithData(d.Files)
+	intent := configMapIntent(d, name).WithData(files)
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
@@ -83,11 +88,25 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: d.Facts.App.Namespace, Name: name}, &stored); err != nil {
 		return fmt.Errorf("reading the plan back from ConfigMap %s: %w", name, err)
 	}
-	if !maps.Equal(stored.Data, d.Files) {
+	if !maps.Equal(stored.Data, files) {
 		return fmt.Errorf("ConfigMap %s does not contain the written plan: another client writes it", name)
 	}
 	outcome.Published = true
 	return nil
+}
+
+// withToken returns the files of the plan with the token of its ConfigMap. A ConfigMap that is not in the cache is read at the source: a pass
+// right after the one that created it must keep its token.
+func (r *StreamAppReconciler) withToken(ctx context.Context, d *decision.Decision, cached *corev1.ConfigMap) (map[string]string, error) {
+	if cached != nil {
+		return planfile.WithToken(d.Files, cached.Data), nil
+	}
+	var stored corev1.ConfigMap
+	key := client.ObjectKey{Namespace: d.Facts.App.Namespace, Name: decision.PlanConfigMapName(d.Facts.App.Name)}
+	if err := r.APIReader.Get(ctx, key, &stored); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the token in ConfigMap %s: %w", key.Name, err)
+	}
+	return planfile.WithToken(d.Files, stored.Data), nil
 }
 
 // applyInjection writes the PodInjection. It has the name of the StreamApp and is deleted with it.

@@ -30,7 +30,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trimPod keeps only a pod's owner, node, resources, images, agent volume, status and the operator's annotations.
+// trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -43,7 +43,7 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 		InitContainers: trimContainers(pod.Spec.InitContainers),
 	}
 	for i := range pod.Spec.Volumes {
-		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume {
+		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume || v.Name == v1alpha1.PlanVolume {
 			trimmed.Spec.Volumes = append(trimmed.Spec.Volumes, v)
 		}
 	}

@@ -40,6 +40,8 @@ func largePod() *corev1.Pod {
 		p.Spec.InitContainers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
 		p.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: v1alpha1.AgentVolume, VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-agent-orders-0123456789"}},
+		}}, {Name: v1alpha1.PlanVolume, VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-plan-orders"}},
 		}}}
 	})
 }
@@ -86,7 +88,7 @@ func TestTrimmedPodDropsEverythingElse(t *testing.T) {
 	switch {
 	case len(c.Command) > 0, len(c.Env) > 0, len(pod.Spec.InitContainers[0].Env) > 0:
 		t.Errorf("a container has more than its resources: %+v", c)
-	case len(pod.ManagedFields) > 0, len(pod.Spec.Volumes) > 1, pod.Labels["app"] != "":
+	case len(pod.ManagedFields) > 0, len(pod.Spec.Volumes) > 2, pod.Labels["app"] != "":
 		t.Errorf("the pod has fields that no pass reads: %+v", pod)
 	case pod.Annotations["checksum/config"] != "":
 		t.Error("the pod has an annotation of another client")

@@ -59,6 +59,7 @@ type fakeAgents struct {
 // fakeAgent is the agent in one pod.
 type fakeAgent struct {
 	pod, uid string
+	plan     string // the mounted ConfigMap
 	started  time.Time
 	tasks    []int
 }
@@ -109,7 +110,7 @@ func (a *fakeAgents) follow(pods []*corev1.Pod) {
 		}
 		agent := a.byIP[pod.Status.PodIP]
 		if agent == nil || agent.uid != string(pod.UID) {
-			agent = &fakeAgent{pod: pod.Name, uid: string(pod.UID), started: running.StartedAt.Time}
+			agent = &fakeAgent{pod: pod.Name, uid: string(pod.UID), plan: planOf(pod), started: running.StartedAt.Time}
 		}
 		now[pod.Status.PodIP] = agent
 	}
@@ -117,6 +118,16 @@ func (a *fakeAgents) follow(pods []*corev1.Pod) {
 		a.byIP = now
 		a.spread(tasksOfGroup)
 	}
+}
+
+// planOf returns the plan ConfigMap that a pod mounts.
+func planOf(pod *corev1.Pod) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == v1alpha1.PlanVolume && v.ConfigMap != nil {
+			return v.ConfigMap.Name
+		}
+	}
+	return ""
 }
 
 func hasAgent(pod *corev1.Pod) bool {
@@ -201,9 +212,13 @@ func (a *fakeAgents) serve(writer http.ResponseWriter, request *http.Request) {
 	ticker := time.NewTicker(polling) // the plan on disk changes at any time
 	defer ticker.Stop()
 	for {
-		reported, changed := a.report(host)
+		reported, token, changed := a.report(host)
 		if reported == nil {
 			http.NotFound(writer, request)
+			return
+		}
+		if token == "" || request.Header.Get("Authorization") != report.Authorization(token) {
+			writer.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		if strconv.FormatInt(reported.Seq, 10) != after {
@@ -223,22 +238,24 @@ func (a *fakeAgents) serve(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// report returns the report of the agent at an address, nil without one, and the channel that the next change closes.
-func (a *fakeAgents) report(ip string) (*report.Report, <-chan struct{}) {
+// report returns the report of the agent at an address, nil without one, the token of its mounted plan, and the channel that the next change
+// closes.
+func (a *fakeAgents) report(ip string) (*report.Report, string, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	agent := a.byIP[ip]
 	if agent == nil {
-		return nil, a.changed
+		return nil, "", a.changed
 	}
-	onDisk := a.f.kubelet.Mounted(agent.pod, "streamweir-plan-orders")[planfile.RevisionKey]
+	mounted := a.f.kubelet.Mounted(agent.pod, agent.plan)
+	onDisk := mounted[planfile.RevisionKey]
 	reported := reportOf(agent, onDisk)
 	reported.Seq = agent.started.UnixMilli()*1000 + a.seq
 	for _, c := range onDisk { // another plan changes the sequence number
 		reported.Seq = reported.Seq*31%(1<<52) + int64(c)
 	}
 	a.change(agent.pod, reported)
-	return reported, a.changed
+	return reported, planfile.Token(mounted), a.changed
 }
 
 // reportOf returns the report of a bounded process that runs some tasks with a revision of the plan.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -33,13 +34,14 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 		w.LimitRanges = read.limitRanges()
 		w.ResourceQuotas = read.resourceQuotas()
 	}
-	w.PlanConfigMap = read.planConfigMap()
+	w.PlanConfigMap = read.planConfigMap(decision.PlanConfigMapName(app.Name))
 	w.Injection = read.injection()
+	endpoints := read.endpoints(decision.AgentEndpoints(w))
 	if read.err != nil {
 		return decision.World{}, read.err
 	}
 	w.Group = r.groupOf(app)
-	w.Reports = r.reportsOf(app, decision.AgentEndpoints(w))
+	w.Reports = r.reportsOf(app, endpoints)
 	return w, nil
 }
 
@@ -148,9 +150,10 @@ func (r *reader) resourceQuotas() []corev1.ResourceQuota {
 	return quotas.Items
 }
 
-func (r *reader) planConfigMap() *corev1.ConfigMap {
+// planConfigMap reads a plan from the cache; nil if it is not there.
+func (r *reader) planConfigMap(name string) *corev1.ConfigMap {
 	configMap := &corev1.ConfigMap{}
-	if !r.get(r.Client, r.key(decision.PlanConfigMapName(r.app.Name)), configMap) {
+	if !r.get(r.Client, r.key(name), configMap) {
 		return nil
 	}
 	return configMap
@@ -178,19 +181,33 @@ func (r *StreamAppReconciler) groupOf(app *v1alpha1.StreamApp) decision.GroupSou
 	return decision.GroupSource{Ref: ref, Latest: r.Groups.Latest(key)}
 }
 
+// endpoints returns the pods to request reports from, each with the token of the plan that it mounts. That may be the plan of an earlier
+// StreamApp. Only plans in the cache have a token.
+func (r *reader) endpoints(agents []decision.AgentEndpoint) []reportclient.Endpoint {
+	tokens := map[string]string{}
+	var endpoints []reportclient.Endpoint
+	for _, a := range agents {
+		if _, known := tokens[a.PlanConfigMap]; !known && a.PlanConfigMap != "" {
+			if plan := r.planConfigMap(a.PlanConfigMap); plan != nil {
+				tokens[a.PlanConfigMap] = planfile.Token(plan.Data)
+			}
+		}
+		endpoints = append(endpoints, reportclient.Endpoint{
+			Name: a.Pod, UID: a.UID, Started: a.Started, Address: a.Address, Token: tokens[a.PlanConfigMap],
+		})
+	}
+	return endpoints
+}
+
 // reportsOf returns the latest reports of the pods with an agent and has the agents polled; nil if there are none.
-func (r *StreamAppReconciler) reportsOf(app *v1alpha1.StreamApp, agents []decision.AgentEndpoint) map[string]report.PodReport {
+func (r *StreamAppReconciler) reportsOf(app *v1alpha1.StreamApp, endpoints []reportclient.Endpoint) map[string]report.PodReport {
 	if r.Reports == nil {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(app).String()
-	if len(agents) == 0 {
+	if len(endpoints) == 0 {
 		r.Reports.Forget(key)
 		return nil
-	}
-	var endpoints []reportclient.Endpoint
-	for _, a := range agents {
-		endpoints = append(endpoints, reportclient.Endpoint{Name: a.Pod, UID: a.UID, Started: a.Started, Address: a.Address})
 	}
 	r.Reports.Track(key, endpoints)
 	return r.Reports.Latest(key)

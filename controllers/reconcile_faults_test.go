@@ -32,7 +32,9 @@ type snapshot struct {
 
 func (f *fixture) snapshot() snapshot {
 	f.t.Helper()
-	state := snapshot{plan: f.plan().Data, limits: f.limits(), notified: map[string]string{}, conditions: map[string]string{}}
+	plan := f.plan().Data
+	delete(plan, planfile.TokenKey) // it is random
+	state := snapshot{plan: plan, limits: f.limits(), notified: map[string]string{}, conditions: map[string]string{}}
 	spec := f.injection().Spec
 	state.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanRevision, spec.OwnOptions == nil, spec.Container)
 	for _, pod := range f.pods() {

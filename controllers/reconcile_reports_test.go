@@ -279,6 +279,40 @@ func TestUnusableReportsKeepPlanAndLimits(t *testing.T) {
 	}
 }
 
+// A pod serves its report only to the token in the plan that it mounts. The token stays for as long as the ConfigMap exists.
+func TestReportsAreReadWithTheTokenOfTheMountedPlan(t *testing.T) {
+	f := newFixture(t)
+	f.enforceWithReports()
+	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	token := planfile.Token(f.plan().Data)
+	f.Expect(token).To(gomega.HaveLen(64))
+	f.agents.setTasks(2 * tasksOfGroup)
+	f.Eventually(f.plan).Should(gomega.HaveField("Data", gomega.HaveKeyWithValue(planfile.RevisionKey, gomega.Not(gomega.Equal(f.plan().Data[planfile.RevisionKey])))))
+	f.Expect(planfile.Token(f.plan().Data)).To(gomega.Equal(token), "another plan keeps the token")
+	f.expectQuiet()
+	before := f.snapshot()
+
+	f.kubelet.KeepMounts("orders-1", true)
+	operator, err := client.New(operatorConfig, client.Options{Scheme: scheme}) // the policies reserve this for the operator
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	plan := f.plan()
+	f.Expect(operator.Delete(t.Context(), plan.DeepCopy())).To(gomega.Succeed())
+	f.Eventually(f.plan).Should(gomega.HaveField("UID", gomega.Not(gomega.Equal(plan.UID))))
+	f.Expect(planfile.Token(f.plan().Data)).NotTo(gomega.Or(gomega.BeEmpty(), gomega.Equal(token)), "another ConfigMap has another token")
+	f.Eventually(func() []string { return f.app().Status.Warnings }).Should(gomega.ContainElement(
+		"pod orders-1: the agent does not accept the operator's token, because the plan that the pod mounts is another one or not up to date"))
+	f.Eventually(func() []string { f.advance(11 * time.Second); return f.app().Status.Warnings }).ShouldNot(
+		gomega.ContainElement(gomega.HavePrefix("pod orders-0")), "pods that do not accept the token are refreshed")
+	f.advance(3 * time.Minute)
+	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonReportsUnreachable)
+	f.Expect(f.limits()).To(gomega.Equal(before.limits))
+
+	f.kubelet.KeepMounts("orders-1", false)
+	f.Eventually(func() []string { f.advance(6 * time.Minute); return f.app().Status.Warnings }).Should(gomega.BeEmpty())
+	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	f.expectQuiet()
+}
+
 func TestImpossibleReportedFiguresAreNotCounted(t *testing.T) {
 	f := newFixture(t)
 	f.enforceWithReports()

@@ -6,6 +6,7 @@
 package planfile
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -20,8 +21,10 @@ const (
 	OptionsKey = "jvm.options"
 	// PropertiesKey holds the properties for the agent, in version 1 of the schema.
 	PropertiesKey = "plan.v1.properties"
-	// RevisionKey holds the revision of the other files. The agent reports the revision on disk and the active one.
+	// RevisionKey holds the revision of the files above. The agent reports the revision on disk and the active one.
 	RevisionKey = "revision"
+	// TokenKey holds the token of the report: the agent serves it only to clients with the token. It is not a part of the plan.
+	TokenKey = "token"
 )
 
 // Plan is the content of a plan. All amounts are bytes. A zero amount is not written.
@@ -112,14 +115,39 @@ func WithRevision(files map[string]string) map[string]string {
 	return revised
 }
 
-// Revision returns the revision of files: a hash of all of them but the file of the revision itself. The same content always has the same
+// Revision returns the revision of files: a hash of all of them but the revision itself and the token. The same plan always has the same
 // revision.
 func Revision(files map[string]string) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(files)) {
-		if key != RevisionKey {
+		if key != RevisionKey && key != TokenKey {
 			hash.Write([]byte(key + "\x00" + files[key] + "\x00"))
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// WithToken returns a copy of the files with the token of the stored files, or with a new one if they have none. The token stays for as long as
+// the ConfigMap exists, so that the running pods and the operator keep the same one.
+func WithToken(files, stored map[string]string) map[string]string {
+	complete := maps.Clone(files)
+	complete[TokenKey] = Token(stored)
+	if complete[TokenKey] == "" {
+		random := make([]byte, tokenBytes)
+		_, _ = rand.Read(random) // never fails
+		complete[TokenKey] = hex.EncodeToString(random)
+	}
+	return complete
+}
+
+// tokenBytes is the number of random bytes of a token. The file has two characters for each.
+const tokenBytes = 32
+
+// Token returns the token in the data of a plan ConfigMap; empty without a valid one.
+func Token(data map[string]string) string {
+	token := data[TokenKey]
+	if decoded, err := hex.DecodeString(token); err != nil || len(decoded) != tokenBytes {
+		return ""
+	}
+	return token
 }

@@ -198,6 +198,32 @@ func TestRevisionDependsOnTheContentOnly(t *testing.T) {
 	}
 }
 
+func TestTokenIsKeptAndNotAPartOfTheRevision(t *testing.T) {
+	files := fixture().Files()
+	first := planfile.WithToken(files, nil)
+	if token := planfile.Token(first); len(token) != 64 || token == planfile.Token(planfile.WithToken(files, nil)) {
+		t.Errorf("the token %q should have 32 random bytes in hex", token)
+	}
+	changed := fixture()
+	changed.Heap++
+	second := planfile.WithToken(changed.Files(), first)
+	if planfile.Token(second) != planfile.Token(first) {
+		t.Errorf("another plan has the token %q, should keep %q", planfile.Token(second), planfile.Token(first))
+	}
+	if planfile.Revision(first) != planfile.Revision(files) {
+		t.Error("the token changes the revision")
+	}
+	for _, invalid := range []string{"", "secret", planfile.Token(first)[2:], "z" + planfile.Token(first)[1:]} {
+		stored := map[string]string{planfile.TokenKey: invalid}
+		if planfile.Token(stored) != "" || planfile.Token(planfile.WithToken(files, stored)) == "" {
+			t.Errorf("the token %q is not replaced", invalid)
+		}
+	}
+	if _, ok := files[planfile.TokenKey]; ok {
+		t.Error("WithToken changed its argument")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(fixture().Files()[planfile.PropertiesKey], "-XX:MaxRAM=1\n")
 	f.Add("streams.a=0\nstreams.a=1\n=\n", "")

@@ -11,7 +11,9 @@ type Fault string
 const (
 	// Unreachable: connecting failed, the response did not come in time, or the connection broke.
 	Unreachable Fault = "Unreachable"
-	// Refused: the HTTP status was neither 200 nor an expected 204. Redirects are not followed.
+	// Unauthorized: the agent runs, but its mounted plan does not contain the token of the request.
+	Unauthorized Fault = "Unauthorized"
+	// Refused: the HTTP status was neither 200 nor an expected 204 or 401. Redirects are not followed.
 	Refused Fault = "Refused"
 	// WrongPod: the report has no UID or that of another pod.
 	WrongPod Fault = "WrongPod"
@@ -26,6 +28,7 @@ const (
 // messages describe the faults.
 var messages = map[Fault]string{
 	Unreachable:   "the agent in the pod cannot be reached",
+	Unauthorized:  "the agent does not accept the operator's token, because the plan that the pod mounts is another one or not up to date",
 	Refused:       "the response of the pod is not a report",
 	WrongPod:      "the report belongs to another pod",
 	TooLarge:      "the report is larger than 256 KiB",

@@ -11,6 +11,9 @@ const Schema = 1
 // Path is the path of the report.
 const Path = "/v1/report"
 
+// Authorization returns the value of the header Authorization for the token of a plan (see planfile.TokenKey).
+func Authorization(token string) string { return "Bearer " + token }
+
 // Port is the default port of the agent. Services in pods rarely listen on it.
 const Port = 7907
 
@@ -19,7 +22,8 @@ const Port = 7907
 // allow-list.
 //
 // GET /v1/report returns the report at once. GET /v1/report?after=SEQ&wait=25s returns it as soon as its seq differs from SEQ; after the
-// wait the response is 204 without a body.
+// wait the response is 204 without a body. Both require the token of the mounted plan in the header Authorization: see [Authorization].
+// Without it the response is 401 with {"schema":1}, which only shows that the agent runs.
 type Report struct {
 	// Schema is the constant of the same name.
 	Schema int `json:"schema"`

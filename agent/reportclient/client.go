@@ -30,6 +30,8 @@ type Endpoint struct {
 	// Address is the host:port of the agent (see [net.JoinHostPort]): the pod's IP and [report.Port]. A pod without an IP has an empty
 	// address and gets no requests.
 	Address string
+	// Token is the token of the plan that the pod mounts; empty if it is unknown. The agent then returns no report.
+	Token string
 	// Started is the start of the pod's container. Failed requests are repeated sooner within the startup window after it. A later time
 	// begins another window.
 	Started time.Time

@@ -235,7 +235,7 @@ func TestTrackReplacesThePods(t *testing.T) {
 		if n := len(f.agents[0].since(began)); n > 10 {
 			f.Errorf("%d requests in two minutes to a pod in the list twice", n)
 		}
-		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address}})
+		f.Track("shop/orders", []reportclient.Endpoint{f.pods[0], {Name: "pod-1", UID: "uid-1", Address: f.pods[1].Address, Token: f.pods[1].Token}})
 		in(time.Second)
 		if got := f.latest(1); got.Report == nil {
 			f.Errorf("a pod that is tracked again is %+v", got)
@@ -270,6 +270,33 @@ func TestAPodWithANewAddressKeepsItsReport(t *testing.T) {
 		in(time.Second)
 		if got := f.latest(0); got.Err != nil || got.At.IsZero() {
 			f.Errorf("at the right address: %+v", got)
+		}
+	})
+}
+
+func TestAnotherTokenIsTriedAtOnce(t *testing.T) {
+	withFleet(t, 1, 0, func(f fleet) {
+		in(time.Second)
+		kept := f.latest(0).Report
+		f.changed()
+		f.agents[0].setToken("token of another plan")
+		in(5 * time.Minute)
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != report.Unauthorized || got.Report != kept {
+			f.Errorf("with the wrong token: %+v", got)
+		}
+		f.expectChange(true, "the wrong token")
+		f.pods[0].Token = "token of another plan"
+		f.Track("shop/orders", f.pods)
+		in(time.Second)
+		if got := f.latest(0); got.Err != nil {
+			f.Errorf("with the right token: %+v", got)
+		}
+		f.expectChange(true, "the right token")
+		f.pods[0].Token = ""
+		f.Track("shop/orders", f.pods)
+		in(2 * time.Minute)
+		if got := f.latest(0); got.Err == nil || got.Err.Fault != report.Unauthorized {
+			f.Errorf("without a token: %+v", got)
 		}
 	})
 }

@@ -28,6 +28,7 @@ type fakeAgent struct {
 
 	mu       sync.Mutex
 	report   *report.Report
+	token    string
 	changed  chan struct{}    // Closed at each change.
 	waiting  int              // Requests that wait for one.
 	handler  http.HandlerFunc // Instead of the agent's own responses.
@@ -41,13 +42,14 @@ type sentRequest struct {
 }
 
 func newFakeAgent(t testing.TB, r *report.Report) *fakeAgent {
-	return &fakeAgent{t: t, report: r, changed: make(chan struct{})}
+	return &fakeAgent{t: t, report: r, token: "token of the plan", changed: make(chan struct{})}
 }
 
 func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.requests = append(a.requests, sentRequest{time.Now(), r.URL.RawQuery})
 	handler := a.handler
+	token := a.token
 	current := a.report
 	changed := a.changed
 	if r.URL.Path != report.Path || r.Method != http.MethodGet || r.Header.Get("Accept-Encoding") != "identity" {
@@ -56,6 +58,10 @@ func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Unlock()
 	if handler != nil {
 		handler(w, r)
+		return
+	}
+	if r.Header.Get("Authorization") != report.Authorization(token) {
+		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
 	if r.URL.Query().Get("after") == strconv.FormatInt(current.Seq, 10) {
@@ -111,6 +117,13 @@ func (a *fakeAgent) set(r *report.Report) {
 		close(a.changed)
 		a.changed = make(chan struct{})
 	}
+}
+
+// setToken replaces the token.
+func (a *fakeAgent) setToken(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = token
 }
 
 // override replaces the responses; nil restores them.
@@ -270,6 +283,7 @@ func withFleet(t *testing.T, pods, longPolls int, test func(fleet)) {
 			e := reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
 				Address: fmt.Sprintf("10.0.0.%d:7907", i), Started: time.Now().Add(-time.Hour)}
 			agent := newFakeAgent(t, reporttest.New(e.UID, time.Now().UnixMilli(), 2, 1))
+			e.Token = agent.token
 			f.pods, f.agents, n.agents[e.Address] = append(f.pods, e), append(f.agents, agent), agent
 		}
 		f.Client = reportclient.New(reportclient.Options{Dial: n.dial, LongPolls: longPolls})

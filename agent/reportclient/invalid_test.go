@@ -40,6 +40,7 @@ func TestInvalidResponsesKeepTheReport(t *testing.T) {
 		"an empty body":   {answers(200, ``), report.Malformed, 0},
 		"an error":        {answers(500, `{}`), report.Refused, 500},
 		"not found":       {answers(404, `{}`), report.Refused, 404},
+		"another token":   {answers(401, `{"schema":1}`), report.Unauthorized, 0},
 		"partial content": {answers(206, `{}`), report.Refused, 206},
 		"a redirect": {
 			func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,8 @@ func loopback(t testing.TB, pods int) ([]*fakeAgent, []reportclient.Endpoint, fu
 		listeners[i] = listener
 		uid := fmt.Sprintf("uid-%d", i)
 		agents[i] = newFakeAgent(t, reporttest.New(uid, 1, 10, 5))
-		endpoints[i] = reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Started: time.Now()}
+		endpoints[i] = reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: uid, Address: listener.Addr().String(), Token: agents[i].token,
+			Started: time.Now()}
 		byAddress[listener.Addr().String()] = agents[i]
 	}
 	for _, listener := range listeners {

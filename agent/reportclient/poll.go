@@ -53,9 +53,9 @@ func newPodPoll(key string, endpoint Endpoint) *podPoll {
 	return &podPoll{key: key, endpoint: endpoint, stop: func() {}, wake: make(chan struct{}, 1)}
 }
 
-// update sets the pod's name and start. A later start ends a pause.
+// update sets the pod's name, token and start. A later start and another token end a pause.
 func (p *podPoll) update(endpoint Endpoint) {
-	restarted := endpoint.Started.After(p.endpoint.Started)
+	restarted := endpoint.Started.After(p.endpoint.Started) || endpoint.Token != p.endpoint.Token
 	p.endpoint = endpoint
 	p.state.Pod = endpoint.Name
 	p.state.UID = endpoint.UID
@@ -139,7 +139,7 @@ func (c *Client) poll(ctx context.Context, poll *podPoll, long bool) (response, 
 func (c *Client) nextRequest(poll *podPoll, long bool, now time.Time) request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := request{address: poll.endpoint.Address, uid: poll.endpoint.UID}
+	next := request{address: poll.endpoint.Address, uid: poll.endpoint.UID, token: poll.endpoint.Token}
 	fresh := freshFor - now.Sub(poll.read)
 	if fresh < time.Second {
 		return next

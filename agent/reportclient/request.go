@@ -37,6 +37,7 @@ const (
 type request struct {
 	address string
 	uid     string
+	token   string
 	// onChange delays the response until the report's seq differs from after, or until wait has passed. Without it the response comes at
 	// once.
 	onChange bool
@@ -97,6 +98,9 @@ func (c *Client) send(ctx context.Context, r request) response {
 	}
 	sent.Header.Set("Accept-Encoding", "identity")
 	sent.Header.Set("User-Agent", "streamweir")
+	if r.token != "" {
+		sent.Header.Set("Authorization", report.Authorization(r.token))
+	}
 	received, err := c.http.Do(sent)
 	if err != nil {
 		return failure(err)
@@ -110,6 +114,8 @@ func read(received *http.Response, r request) response {
 	switch {
 	case received.StatusCode == http.StatusNoContent && r.onChange:
 		return response{}
+	case received.StatusCode == http.StatusUnauthorized:
+		return response{err: &report.Error{Fault: report.Unauthorized}}
 	case received.StatusCode != http.StatusOK:
 		return response{err: &report.Error{Fault: report.Refused, Status: received.StatusCode}}
 	case received.Header.Get("Content-Encoding") != "":

@@ -47,8 +47,8 @@ type Pod struct {
 
 	// Image is the image that the pod names, ImageID the digest that runs; empty until it is pulled.
 	Image, ImageID string
-	// AgentConfigMap is the ConfigMap of the agent that the pod mounts; empty without an agent.
-	AgentConfigMap string
+	// AgentConfigMap and PlanConfigMap are the ConfigMaps of the agent and of the plan that the pod mounts; empty without one.
+	AgentConfigMap, PlanConfigMap string
 	// StartupFailed: the container ended by itself within the startup window, for a reason other than memory or its node.
 	StartupFailed bool
 
@@ -149,15 +149,22 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 	for _, ip := range pod.Status.PodIPs {
 		facts.Addresses = append(facts.Addresses, ip.IP)
 	}
-	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume && v.ConfigMap != nil {
-			facts.AgentConfigMap = v.ConfigMap.Name
-		}
-	}
+	facts.AgentConfigMap = mountedConfigMap(pod, v1alpha1.AgentVolume)
+	facts.PlanConfigMap = mountedConfigMap(pod, v1alpha1.PlanVolume)
 	facts.readSpec(pod, container)
 	facts.readStatus(pod, container)
 	facts.readConditions(pod.Status.Conditions)
 	return facts
+}
+
+// mountedConfigMap returns the name of the ConfigMap in a volume of a pod; empty without one.
+func mountedConfigMap(pod *corev1.Pod, volume string) string {
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == volume && v.ConfigMap != nil {
+			return v.ConfigMap.Name
+		}
+	}
+	return ""
 }
 
 func (p *Pod) readSpec(pod *corev1.Pod, container string) {

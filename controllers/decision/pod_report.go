@@ -35,10 +35,13 @@ func (r *PodReport) BoundsDecided() bool {
 // NotBounded returns whether the process has opened stores without the bounds.
 func (r *PodReport) NotBounded() bool { return r.BoundsDecided() && !r.Bounded() }
 
-// Loaded returns whether this revision of the plan is on the pod's disk.
+// Loaded returns whether this revision of the plan is on the pod's disk, with the token of its ConfigMap.
 func (r *PodReport) Loaded(revision string) bool {
-	return r.Report != nil && r.Report.Plan.OnDisk == revision
+	return r.Report != nil && r.Report.Plan.OnDisk == revision && !r.Unauthorized()
 }
+
+// Unauthorized returns whether the agent does not accept the token of the plan: its pod has not loaded the ConfigMap with it.
+func (r *PodReport) Unauthorized() bool { return r.Err != nil && r.Err.Fault == report.Unauthorized }
 
 // Answered returns whether the pod has responded, though not with a usable report. Waiting would not help.
 func (r *PodReport) Answered() bool { return r.Err != nil && r.Err.Fault != report.Unreachable }

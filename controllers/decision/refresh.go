@@ -42,7 +42,8 @@ func (d *Decision) chooseRefreshes() {
 			d.refresh(p.Name, Refresh{Count: 1, At: f.Now})
 			continue
 		}
-		if p.Report.Report == nil || p.Report.Loaded(d.Revision) || p.Suspected {
+		unknown := p.Report.Report == nil && !p.Report.Unauthorized()
+		if unknown || p.Report.Loaded(d.Revision) || p.Suspected {
 			continue
 		}
 		last := f.Memory.Refreshes[p.Name]

@@ -112,6 +112,8 @@ type AgentEndpoint struct {
 	Pod, UID string
 	// Address is host:port of the agent; empty as long as the pod has no address.
 	Address string
+	// PlanConfigMap is the plan that the pod mounts, which contains the token of its report.
+	PlanConfigMap string
 	// Started is the time at which the container began to run.
 	Started time.Time
 }
@@ -131,7 +133,7 @@ func AgentEndpoints(w World) []AgentEndpoint {
 		if p.AgentConfigMap == "" {
 			continue
 		}
-		endpoint := AgentEndpoint{Pod: p.Name, UID: string(p.UID), Started: p.Started}
+		endpoint := AgentEndpoint{Pod: p.Name, UID: string(p.UID), Started: p.Started, PlanConfigMap: p.PlanConfigMap}
 		if len(p.Addresses) > 0 {
 			endpoint.Address = net.JoinHostPort(p.Addresses[0], strconv.Itoa(report.Port))
 		}

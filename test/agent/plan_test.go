@@ -74,9 +74,16 @@ func newPlan(tb testing.TB, plan map[string]string) *planVolume {
 	return v
 }
 
-// publish replaces all files at once, as the kubelet does (AtomicWriter): the files are links into ..data, which is a link to a folder.
+// planToken is the token in each plan of these tests.
+var planToken = strings.Repeat("0123456789abcdef", 4)
+
+// publish replaces all files at once, as the kubelet does (AtomicWriter): the files are links into ..data, which is a link to a folder. It adds
+// the token if the files have none.
 func (v *planVolume) publish(tb testing.TB, files map[string]string) {
 	tb.Helper()
+	if _, ok := files[planfile.TokenKey]; !ok {
+		files = with(files, map[string]string{planfile.TokenKey: planToken})
+	}
 	v.versions++
 	folder := fmt.Sprintf("..version_%d", v.versions)
 	check := func(err error) {

@@ -29,6 +29,7 @@ func (p *process) report(ctx context.Context) (report.Report, error) {
 	if err != nil {
 		return reported, err
 	}
+	request.Header.Set("Authorization", report.Authorization(planToken))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return reported, err

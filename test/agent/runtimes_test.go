@@ -16,7 +16,7 @@ func runtimes() map[string]scenario {
 	return map[string]scenario{
 		"image without java.instrument": {byDefault: true, run: withoutInstrument},
 		"image without jdk.httpserver": {byDefault: true, run: func(t *testing.T, shared *fixture) {
-			withoutHTTPServer(t, shared, image(t, "without-httpserver"), newest)
+			withoutHTTPServer(t, shared, image(t, "without-httpserver"))
 		}},
 		"Kafka Streams on JDK 11":   {run: func(t *testing.T, shared *fixture) { java11(t, shared, oldJava(t, 11)) }},
 		"Java 8, JDK_JAVA_OPTIONS":  {run: java8WithJDKOptions},
@@ -44,21 +44,13 @@ func withoutInstrument(t *testing.T, shared *fixture) {
 	shared.table.add(t, "Kafka Streams "+newest, java, "does not start with any -javaagent; the operator stops the injection", "runs without it")
 }
 
-// withoutHTTPServer runs an application in a JVM that cannot serve the report. It is bounded nevertheless.
-func withoutHTTPServer(t *testing.T, shared *fixture, java jvm, version string) {
+// withoutHTTPServer runs an application in a JVM with only the modules that Kafka Streams and the agent require.
+func withoutHTTPServer(t *testing.T, shared *fixture, java jvm) {
 	topic := shared.topic(t)
-	app := shared.plain(t, java, version, topic, nil)
+	app := shared.plain(t, java, newest, topic, nil)
 	app.plan = newPlan(t, goodPlan()).path
-	p := shared.started(t, topic, app)
-	p.send(t, "thread")
-	p.send(t, "restart")
-	checkApplication(t, p, want{kafka: version, bounded: report.BoundedActive})
-	if listening(t, p.port) {
-		t.Error("a process listens on the agent's port")
-	}
-	p.stop(t)
-	p.checkFindings(t, "NoHttpServer")
-	shared.table.add(t, "Kafka Streams "+version, java, "bounded, without a report", "NoHttpServer")
+	exercise(t, shared.started(t, topic, app), want{kafka: newest, bounded: report.BoundedActive}, "thread", "restart")
+	shared.table.add(t, "Kafka Streams "+newest, java, "bounded", "")
 }
 
 // java11 runs an application on the oldest supported Java.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/test/kafka/kafkatest"
@@ -237,6 +238,7 @@ func (f *fixture) nextReport(ctx context.Context, pod string, after int64) *repo
 		if err != nil {
 			return nil
 		}
+		request.Header.Set("Authorization", report.Authorization(planfile.Token(f.Kubelet.Mounted(pod, planConfigMap))))
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return nil // the test or the pod has ended

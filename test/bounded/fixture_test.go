@@ -67,6 +67,9 @@ func (f *fixture) startInstance(name string) string {
 	return process.Address.String()
 }
 
+// planConfigMap is the name of the plan ConfigMap.
+const planConfigMap = "streamweir-plan-shop"
+
 // project copies the files that the kubelet mounts into the folder that the JVM reads, on every change.
 func (f *fixture) project(ctx context.Context, pod, folder string) error {
 	var last string
@@ -78,7 +81,7 @@ func (f *fixture) project(ctx context.Context, pod, folder string) error {
 			return nil
 		case <-ticker.C:
 		}
-		files := f.Kubelet.Mounted(pod, "streamweir-plan-shop")
+		files := f.Kubelet.Mounted(pod, planConfigMap)
 		if revision := files[planfile.RevisionKey]; revision == last || revision == "" {
 			continue
 		}

@@ -63,9 +63,9 @@ type setup struct {
 type instance struct {
 	*localkafka.Process
 	cgroup *cgroup
-	// address of the agent's report; empty without the agent.
-	address string
-	latest  atomic.Pointer[figures]
+	// address is that of the agent's report, and planFolder has its token. They are empty without the agent.
+	address, planFolder string
+	latest              atomic.Pointer[figures]
 }
 
 // enterCgroup writes its own process id to a file and becomes the command in its arguments.
@@ -101,6 +101,7 @@ func (s *setup) command(ctx context.Context, i *instance, name string) ([]string
 		if i.address, err = localkafka.FreeAddress(ctx, localkafka.Loopback); err != nil {
 			return nil, err
 		}
+		i.planFolder = s.planFolder
 		_, port, _ := strings.Cut(i.address, ":")
 		argv = append(argv, fmt.Sprintf("-javaagent:%s=plan=%s,port=%s", s.agent, s.planFolder, port), "@"+filepath.Join(s.planFolder, planfile.OptionsKey))
 	} else {
@@ -147,6 +148,11 @@ func (i *instance) report(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	token, err := os.ReadFile(filepath.Join(i.planFolder, planfile.TokenKey))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", report.Authorization(string(token)))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/memplan"
 )
@@ -38,7 +39,7 @@ func writePlan(folder string, plan *memplan.Plan) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range file.Files() {
+	for name, text := range planfile.WithToken(file.Files(), nil) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			return err
 		}

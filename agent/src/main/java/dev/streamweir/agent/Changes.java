@@ -3,26 +3,27 @@
 
 package dev.streamweir.agent;
 
-/** The sequence number of the report, and the threads that wait for the next one. */
+import java.util.concurrent.atomic.AtomicLong;
+
+/** The sequence number of the report. */
 final class Changes {
     /** Starts with the time, so that two processes of a pod never have the same number. */
-    private long sequence = System.currentTimeMillis();
+    private final AtomicLong sequence = new AtomicLong(System.currentTimeMillis());
 
-    /** Increments the sequence number and wakes all waiting threads. */
-    synchronized void announce() {
-        sequence++;
-        notifyAll();
+    private volatile Runnable listener = () -> {};
+
+    /** Sets the listener of changes. */
+    void setListener(Runnable listener) {
+        this.listener = listener;
     }
 
-    synchronized long sequence() {
-        return sequence;
+    /** Increments the sequence number and notifies the listener. */
+    void announce() {
+        sequence.incrementAndGet();
+        listener.run();
     }
 
-    /** Waits until the sequence number differs from {@code known}, at most {@code millis} milliseconds. */
-    synchronized void await(long known, long millis) throws InterruptedException {
-        long end = System.nanoTime() + millis * 1_000_000;
-        for (long left = millis; sequence == known && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
-            wait(left);
-        }
+    long sequence() {
+        return sequence.get();
     }
 }

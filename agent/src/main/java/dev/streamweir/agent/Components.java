@@ -7,6 +7,7 @@ package dev.streamweir.agent;
 final class Components {
     final Findings findings;
     final PlanFiles planFiles;
+    final ReportToken token;
     final StartPlan startPlan;
     final BoundsDecision decision;
     final Reporting reporting;
@@ -18,6 +19,7 @@ final class Components {
         this.findings = findings;
         findings.setListener(changes::announce);
         planFiles = new PlanFiles(options.plan, findings);
+        token = new ReportToken(planFiles::token, System::nanoTime);
         startPlan = new StartPlan(planFiles);
         decision = new BoundsDecision(startPlan, findings, changes);
         reporting = new Reporting(options.port, new ReportSource(this));

@@ -17,6 +17,7 @@ import java.util.Properties;
 final class PlanFiles {
     private static final String PROPERTIES = "plan.v1.properties";
     private static final String REVISION = "revision";
+    private static final String TOKEN = "token";
     /** In bytes. A plan has a few dozen lines. */
     private static final int LARGEST = 64 * 1024;
 
@@ -40,6 +41,15 @@ final class PlanFiles {
     /** Returns the revision on disk at the last check; empty without a plan. */
     synchronized String onDisk() {
         return onDisk;
+    }
+
+    /** Returns the token on disk; empty without one. */
+    String token() {
+        try {
+            return text(content().resolve(TOKEN));
+        } catch (IOException | RuntimeException unreadable) {
+            return "";
+        }
     }
 
     /** Checks the revision on disk without reading the plan, and reports whether it has changed since the last check. */
@@ -85,7 +95,11 @@ final class PlanFiles {
 
     private static String revision(Path content) throws IOException {
         Path file = content.resolve(REVISION);
-        return Files.exists(file) ? new String(readLimited(file), StandardCharsets.UTF_8).trim() : "";
+        return Files.exists(file) ? text(file) : "";
+    }
+
+    private static String text(Path file) throws IOException {
+        return new String(readLimited(file), StandardCharsets.UTF_8).trim();
     }
 
     private static byte[] readLimited(Path file) throws IOException {

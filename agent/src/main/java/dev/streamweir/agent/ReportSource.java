@@ -76,8 +76,13 @@ final class ReportSource implements Source {
     }
 
     @Override
-    public void awaitChange(long known, long millis) throws InterruptedException {
-        components.changes.await(known, millis);
+    public void onChange(Runnable listener) {
+        components.changes.setListener(listener);
+    }
+
+    @Override
+    public boolean accepts(String token) {
+        return components.token.accepts(token);
     }
 
     @Override

@@ -4,44 +4,22 @@
 package dev.streamweir.agent;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.concurrent.TimeUnit;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class ChangesTest {
-    private static final long LONG_WAIT_MILLIS = 60_000;
-
     private final Changes changes = new Changes();
 
     @Test
-    void anAnnouncementEndsTheWait() throws InterruptedException {
-        long known = changes.sequence();
-        Thread waiting = new Thread(() -> {
-            try {
-                changes.await(known, LONG_WAIT_MILLIS);
-            } catch (InterruptedException interrupted) {
-                Thread.currentThread().interrupt();
-            }
-        });
-        waiting.start();
+    void notifiesTheListenerOfEachChange() {
+        long before = changes.sequence();
         changes.announce();
-        waiting.join(LONG_WAIT_MILLIS / 2);
-        assertTrue(!waiting.isAlive());
-        assertEquals(known + 1, changes.sequence());
-    }
-
-    @Test
-    void doesNotWaitIfTheSequenceNumberHasChanged() throws InterruptedException {
-        long from = System.nanoTime();
-        changes.await(changes.sequence() - 1, LONG_WAIT_MILLIS);
-        assertTrue(System.nanoTime() - from < TimeUnit.MILLISECONDS.toNanos(LONG_WAIT_MILLIS / 2));
-    }
-
-    @Test
-    void theWaitEndsWithoutAChange() throws InterruptedException {
-        long known = changes.sequence();
-        changes.await(known, 20);
-        assertEquals(known, changes.sequence());
+        List<Long> seen = new ArrayList<>();
+        changes.setListener(() -> seen.add(changes.sequence()));
+        changes.announce();
+        changes.announce();
+        assertEquals(List.of(before + 2, before + 3), seen);
     }
 }

@@ -17,7 +17,7 @@ import java.util.function.Supplier;
 /** Assembles the report. Its schema is documented once: type Report of the Go package agent/report. */
 final class Report {
     /** The version of the schema. */
-    private static final int SCHEMA = 1;
+    static final int SCHEMA = 1;
 
     /** The largest report that the operator reads, in bytes. */
     static final int LARGEST = 256 * 1024;

@@ -3,51 +3,70 @@
 
 package dev.streamweir.agent.report;
 
-import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetSocketAddress;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 
-/** Serves the report over HTTP. No failure here affects the application. */
+/**
+ * Serves the report over HTTP. One thread does all input and output, without waiting for any client, and {@link Responder} reads the report on
+ * another. No failure here affects the application.
+ *
+ * <p>All resources are bounded: connections, the time and the size of a request, the time of a response. Clients without the token occupy only
+ * connections. If all are occupied, a new connection replaces the oldest one without a complete request.
+ */
 public final class ReportServer {
     private static final String PATH = "/v1/report";
 
-    /** The largest number of waiting requests. The operator has one; the others are for its second replica, its restarts, and people. */
-    private static final int WAITING = 8;
+    /** The largest number of connections that the kernel keeps for the server. */
+    private static final int BACKLOG = 64;
 
-    /** The largest number of requests in progress, each on its own thread. The server closes the connections of further ones. */
-    private static final int THREADS = WAITING + 8;
+    /** The largest number of open connections, more than the requests that the responder accepts. */
+    static final int CONNECTIONS = 2 * Responder.REQUESTS;
 
-    /** The largest number of connections in the queue. */
-    private static final int BACKLOG = 32;
+    /** The time to send a request, and the time to read a response. */
+    private static final long EXCHANGE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
-    /** The longest wait, in milliseconds. */
-    private static final long LONGEST_WAIT = 60_000;
+    /** The interval of the checks for expired connections while there are any, in milliseconds. */
+    private static final long EXPIRY_CHECK = 500;
 
-    /** The interval of the checks for changes without an event while a request waits, in milliseconds. */
-    private static final long CHECK_INTERVAL = 1_000;
+    /** The pause after a failure such as a lack of file descriptors or memory, in milliseconds. */
+    private static final long PAUSE = 200;
 
     private final Source source;
-    private final Report report;
-    private final Semaphore waiting = new Semaphore(WAITING);
-    private final AtomicLong lastCheck = new AtomicLong(System.nanoTime() - TimeUnit.MILLISECONDS.toNanos(CHECK_INTERVAL));
-    private final HttpServer server;
+    private final Responder responder;
+    private final ServerSocketChannel listener;
+    private final Selector selector;
+    /** In the order of their beginning. */
+    private final Set<Connection> connections = new LinkedHashSet<>();
+    private final Queue<Connection> responses = new ConcurrentLinkedQueue<>();
+    /** For all input and output, so that the kernel's copies need no direct memory of the application. */
+    private final ByteBuffer buffer = ByteBuffer.allocateDirect(Connection.LARGEST_HEAD);
 
     private ReportServer(int port, Source source) throws IOException {
         this.source = source;
-        report = new Report(source, Started.millis());
-        server = HttpServer.create(new InetSocketAddress(port), BACKLOG);
-        server.createContext("/", this::handle);
-        // A new thread starts only if none is idle, so one request at a time uses one thread.
-        server.setExecutor(new ThreadPoolExecutor(0, THREADS, 10, TimeUnit.SECONDS, new SynchronousQueue<>(),
-            work -> daemon("streamweir-report", work)));
+        responder = new Responder(source, this::wake);
+        listener = ServerSocketChannel.open();
+        try {
+            listener.bind(new InetSocketAddress(port), BACKLOG);
+            listener.configureBlocking(false);
+            selector = Selector.open();
+            listener.register(selector, SelectionKey.OP_ACCEPT);
+        } catch (IOException | RuntimeException e) {
+            listener.close();
+            throw e;
+        }
     }
 
     /**
@@ -56,20 +75,14 @@ public final class ReportServer {
      */
     public static int start(int port, Source source) {
         try {
-            HttpServer server = new ReportServer(port, source).server;
-            // The server's own thread inherits the daemon status of the thread that starts it.
-            Thread starter = daemon("streamweir-report-start", server::start);
-            starter.start();
-            starter.join();
-            return server.getAddress().getPort();
+            ReportServer server = new ReportServer(port, source);
+            int bound = ((InetSocketAddress) server.listener.getLocalAddress()).getPort();
+            daemon("streamweir-report", server::serve).start();
+            daemon("streamweir-responder", server.responder::run).start();
+            return bound;
         } catch (BindException e) {
             source.finding("PortTaken", "port " + port + " is in use by another process or library of the pod, so the report is not available; let "
                 + "the application use another port; in a pod with the host's network, keep the port free on the node");
-        } catch (LinkageError e) {
-            source.finding("NoHttpServer", "the JVM has no module jdk.httpserver, so the report is not available; "
-                + "add the module to the runtime image");
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
         } catch (Throwable e) {
             source.finding("NoReport", "the report cannot be served at port " + port + ": " + e);
         }
@@ -84,78 +97,144 @@ public final class ReportServer {
         return thread;
     }
 
-    private void handle(HttpExchange exchange) {
-        try {
-            respond(exchange);
-        } catch (Throwable e) {
-            return; // the client has disconnected, or memory is exhausted: the next request may succeed
-        } finally {
-            exchange.close();
-        }
+    /** Queues the response of a connection. Called by the responder's thread. */
+    private void wake(Connection connection) {
+        responses.add(connection);
+        selector.wakeup();
     }
 
-    private void respond(HttpExchange exchange) throws IOException, InterruptedException {
-        if (!exchange.getRequestURI().getPath().equals(PATH)) {
-            exchange.sendResponseHeaders(404, -1);
-        } else if (!exchange.getRequestMethod().equals("GET")) {
-            exchange.getResponseHeaders().set("Allow", "GET");
-            exchange.sendResponseHeaders(405, -1);
-        } else {
-            get(exchange, new Query(exchange.getRequestURI().getRawQuery()));
-        }
-    }
-
-    private void get(HttpExchange exchange, Query query) throws IOException, InterruptedException {
-        checkForChanges();
-        if (query.valid && query.after == source.sequence() && query.wait > 0) {
-            if (!waiting.tryAcquire()) {
-                exchange.getResponseHeaders().set("Retry-After", "5");
-                exchange.sendResponseHeaders(503, -1);
-                return;
-            }
+    private void serve() {
+        while (true) {
             try {
-                await(query.after, Math.min(query.wait, LONGEST_WAIT));
-            } finally {
-                waiting.release();
-            }
-        }
-        if (!query.valid) {
-            exchange.sendResponseHeaders(400, -1);
-        } else if (query.after == source.sequence()) {
-            exchange.sendResponseHeaders(204, -1);
-        } else {
-            byte[] bytes = report.bytes();
-            exchange.getResponseHeaders().set("Content-Type", "application/json");
-            exchange.sendResponseHeaders(200, bytes.length);
-            try (OutputStream out = exchange.getResponseBody()) {
-                out.write(bytes);
-            }
-        }
-    }
-
-    private void await(long after, long millis) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
-        while (source.sequence() == after) {
-            long left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
-            if (left <= 0) {
-                return;
-            }
-            source.awaitChange(after, Math.min(left, CHECK_INTERVAL));
-            checkForChanges();
-        }
-    }
-
-    /** Checks for changes unless the last check is more recent than the interval. */
-    private void checkForChanges() {
-        long last = lastCheck.get();
-        long now = System.nanoTime();
-        if (now - last >= TimeUnit.MILLISECONDS.toNanos(CHECK_INTERVAL) && lastCheck.compareAndSet(last, now)) {
-            try {
-                Jvm.observe();
-                source.checkForChanges();
+                selector.select(connections.isEmpty() ? 0 : EXPIRY_CHECK);
+                for (Connection ready = responses.poll(); ready != null; ready = responses.poll()) {
+                    write(ready);
+                }
+                for (SelectionKey key : selector.selectedKeys()) {
+                    handle(key);
+                }
+                selector.selectedKeys().clear();
+                closeExpired();
             } catch (Throwable e) {
-                source.finding("ReportIncomplete", "the check for changes failed: " + e);
+                selector.selectedKeys().clear();
+                pause();
             }
         }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(PAUSE);
+        } catch (InterruptedException e) {
+            return; // only the pause ends
+        }
+    }
+
+    private void handle(SelectionKey key) {
+        Connection connection = (Connection) key.attachment();
+        if (connection == null) {
+            acceptAll();
+        } else if (key.isValid() && key.isReadable()) {
+            read(connection);
+        } else if (key.isValid()) {
+            write(connection);
+        }
+    }
+
+    private void acceptAll() {
+        try {
+            for (SocketChannel channel = listener.accept(); channel != null; channel = listener.accept()) {
+                accept(channel);
+            }
+        } catch (IOException e) {
+            pause(); // for example without a file descriptor
+        }
+    }
+
+    private void accept(SocketChannel channel) throws IOException {
+        boolean room = connections.size() < CONNECTIONS || closeOldestIncomplete();
+        try {
+            if (room) {
+                channel.configureBlocking(false);
+                Connection connection = new Connection(channel, EXCHANGE_NANOS);
+                connection.key = channel.register(selector, SelectionKey.OP_READ, connection);
+                connections.add(connection);
+            } else {
+                channel.close();
+            }
+        } catch (IOException | RuntimeException | Error e) {
+            channel.close();
+            throw e;
+        }
+    }
+
+    /** Closes the oldest connection without a complete request, and reports whether there was one. */
+    private boolean closeOldestIncomplete() {
+        for (Connection connection : connections) {
+            if (connection.isReading()) {
+                close(connection);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void read(Connection connection) {
+        try {
+            Request request = connection.read(buffer);
+            if (request != null) {
+                respond(connection, request);
+            }
+        } catch (IOException | RuntimeException e) {
+            close(connection); // the client has disconnected, or does not speak HTTP
+        }
+    }
+
+    /** Responds to a request, or hands it to the responder. */
+    private void respond(Connection connection, Request request) {
+        if (!request.path.equals(PATH)) {
+            connection.response = Response.notFound();
+        } else if (!request.method.equals("GET")) {
+            connection.response = Response.notAllowed();
+        } else if (!source.accepts(request.token)) {
+            connection.response = Response.unauthorized();
+        } else {
+            Query query = new Query(request.query);
+            if (!query.valid) {
+                connection.response = Response.invalid();
+            } else if (responder.offer(connection, query)) {
+                connection.await(Responder.LONGEST_NANOS + EXCHANGE_NANOS);
+                return;
+            } else {
+                connection.response = Response.busy();
+            }
+        }
+        write(connection);
+    }
+
+    private void write(Connection connection) {
+        try {
+            if (connection.write(buffer, EXCHANGE_NANOS)) {
+                close(connection);
+            }
+        } catch (IOException | RuntimeException e) {
+            close(connection);
+        }
+    }
+
+    private void closeExpired() {
+        long now = System.nanoTime();
+        List<Connection> expired = new ArrayList<>();
+        for (Connection connection : connections) {
+            if (connection.isExpired(now)) {
+                expired.add(connection);
+            }
+        }
+        expired.forEach(this::close);
+    }
+
+    private void close(Connection connection) {
+        connections.remove(connection);
+        connection.close();
     }
 }

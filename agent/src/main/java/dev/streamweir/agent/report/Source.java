@@ -47,8 +47,11 @@ public interface Source {
     /** Returns the sequence number. It grows with each change of tasks, stores, clients, plan or findings. */
     long sequence();
 
-    /** Waits until {@link #sequence} is no longer {@code known}, at most {@code millis} milliseconds. */
-    void awaitChange(long known, long millis) throws InterruptedException;
+    /** Sets the listener of each change of {@link #sequence}. It returns at once. */
+    void onChange(Runnable listener);
+
+    /** Reports whether a client with this token may read the report. Called by one thread. */
+    boolean accepts(String token);
 
     /**
      * Checks for changes without an event: the plan on disk, opened stores, states of clients. A change increments the sequence number. Called

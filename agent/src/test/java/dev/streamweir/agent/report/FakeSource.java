@@ -21,6 +21,8 @@ final class FakeSource implements Source {
     volatile String podUid = "uid-1";
     volatile Boundedness bounded = Boundedness.ACTIVE;
     volatile Map<String, Object> plan = Map.of("onDisk", "a", "active", "b", "source", "Plan");
+    volatile Runnable listener = () -> {};
+    volatile String token = ReportServerTest.TOKEN;
     final AtomicInteger checks = new AtomicInteger();
     private final Map<String, String> findings = new LinkedHashMap<>();
     private long sequence = 1000;
@@ -29,9 +31,11 @@ final class FakeSource implements Source {
         sequence = to;
     }
 
-    synchronized void change() {
-        sequence++;
-        notifyAll();
+    void change() {
+        synchronized (this) {
+            sequence++;
+        }
+        listener.run();
     }
 
     @Override
@@ -77,8 +81,12 @@ final class FakeSource implements Source {
     }
 
     @Override
-    public synchronized void finding(String reason, String message) {
-        if (findings.putIfAbsent(message, reason) == null) {
+    public void finding(String reason, String message) {
+        boolean isNew;
+        synchronized (this) {
+            isNew = findings.putIfAbsent(message, reason) == null;
+        }
+        if (isNew) {
             change();
         }
     }
@@ -93,10 +101,13 @@ final class FakeSource implements Source {
     }
 
     @Override
-    public synchronized void awaitChange(long known, long millis) throws InterruptedException {
-        if (sequence == known) {
-            wait(millis);
-        }
+    public void onChange(Runnable to) {
+        listener = to;
+    }
+
+    @Override
+    public boolean accepts(String presented) {
+        return presented.equals(token);
     }
 
     @Override

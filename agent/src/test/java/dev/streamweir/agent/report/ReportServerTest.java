@@ -8,16 +8,21 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -25,6 +30,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class ReportServerTest {
+    static final String TOKEN = "0123456789abcdef0123456789abcdef";
+
     private final FakeSource source = new FakeSource();
     private final HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(20)).version(HttpClient.Version.HTTP_1_1).build();
     private int port;
@@ -97,28 +104,127 @@ class ReportServerTest {
     }
 
     @Test
-    void atMostEightRequestsWait() throws Exception {
-        List<CompletableFuture<HttpResponse<String>>> waiting = new ArrayList<>();
-        for (int i = 0; i < 9; i++) {
-            waiting.add(getLater("/v1/report?after=1000&wait=60s"));
+    void theOldestOfTooManyWaitingRequestsEndsAtOnce() throws Exception {
+        CompletableFuture<HttpResponse<String>> oldest = getLater("/v1/report?after=1000&wait=60s");
+        while (source.checks.get() == 0) {
+            Thread.sleep(10);
         }
-        HttpResponse<String> refused = CompletableFuture.anyOf(waiting.toArray(new CompletableFuture<?>[0])).thenApply(first -> {
-            for (CompletableFuture<HttpResponse<String>> one : waiting) {
-                if (one.isDone()) {
-                    return one.join();
-                }
-            }
-            throw new AssertionError();
-        }).get(30, TimeUnit.SECONDS);
-        assertEquals(503, refused.statusCode());
-        assertEquals("5", refused.headers().firstValue("Retry-After").orElse(""));
-        assertEquals(200, get("/v1/report").statusCode(), "serves a request that does not wait");
+        List<CompletableFuture<HttpResponse<String>>> further = new ArrayList<>();
+        for (int i = 0; i < Responder.WAITING; i++) {
+            further.add(getLater("/v1/report?after=1000&wait=60s"));
+        }
+        assertEquals(204, oldest.get(30, TimeUnit.SECONDS).statusCode());
         source.change();
-        int served = 0;
-        for (CompletableFuture<HttpResponse<String>> one : waiting) {
-            served += one.get(30, TimeUnit.SECONDS).statusCode() == 200 ? 1 : 0;
+        for (CompletableFuture<HttpResponse<String>> one : further) {
+            assertEquals(200, one.get(30, TimeUnit.SECONDS).statusCode());
         }
-        assertEquals(8, served);
+    }
+
+    @Test
+    void servesNoReportWithoutTheToken() throws Exception {
+        String[] wrong = {null, "", "Bearer", "Bearer ", "Bearer " + TOKEN.substring(1), "Bearer " + TOKEN + "0", "Basic " + TOKEN, TOKEN};
+        for (String authorization : wrong) {
+            for (String query : List.of("", "?after=1000&wait=60s", "?after=x")) {
+                HttpRequest.Builder request = HttpRequest.newBuilder(uri("/v1/report" + query)).timeout(Duration.ofSeconds(30));
+                if (authorization != null) {
+                    request.header("Authorization", authorization);
+                }
+                HttpResponse<String> response = client.send(request.build(), BodyHandlers.ofString());
+                assertEquals(401, response.statusCode(), authorization);
+                assertEquals("{\"schema\":1}", response.body());
+            }
+        }
+        source.token = "";
+        HttpRequest emptyToken = HttpRequest.newBuilder(uri("/v1/report")).header("Authorization", "Bearer other").build();
+        assertEquals(401, client.send(emptyToken, BodyHandlers.ofString()).statusCode());
+    }
+
+    @Test
+    void halfOpenConnectionsDoNotDelayARequest() throws Exception {
+        List<Socket> halfOpen = new ArrayList<>();
+        for (int i = 0; i < 3 * ReportServer.CONNECTIONS; i++) {
+            Socket socket = new Socket("127.0.0.1", port);
+            halfOpen.add(socket);
+            if (i % 2 == 0) {
+                socket.getOutputStream().write('G');
+            }
+        }
+        long from = System.nanoTime();
+        assertEquals(200, get("/v1/report").statusCode());
+        assertEquals(204, get("/v1/report?after=1000&wait=1100ms").statusCode());
+        assertTrue(System.nanoTime() - from < TimeUnit.SECONDS.toNanos(8), "before the half-open connections expire");
+        for (Socket socket : halfOpen) {
+            socket.setSoTimeout(30_000);
+            assertTrue(isClosed(socket), "the server closes a connection without a request");
+            socket.close();
+        }
+    }
+
+    private static boolean isClosed(Socket socket) {
+        try {
+            return socket.getInputStream().read() < 0;
+        } catch (SocketException reset) {
+            return true;
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
+    @Test
+    void aWaitingRequestLeavesWithItsClient() throws Exception {
+        for (int i = 0; i < 5 * Responder.REQUESTS; i++) {
+            try (Socket socket = new Socket("127.0.0.1", port)) {
+                socket.getOutputStream().write(rawRequest("?after=1000&wait=60s"));
+            }
+        }
+        assertEquals(200, get("/v1/report").statusCode());
+        assertEquals(204, get("/v1/report?after=1000").statusCode());
+    }
+
+    @Test
+    void readsARequestInPieces() throws Exception {
+        try (Socket socket = new Socket("127.0.0.1", port)) {
+            String request = "GET /v1/report HTTP/1.0\r\nauthorization:bearer " + TOKEN + "\r\nX: y\r\n\r\n";
+            for (byte one : request.getBytes(StandardCharsets.US_ASCII)) {
+                socket.getOutputStream().write(one);
+                socket.getOutputStream().flush();
+            }
+            String response = new String(socket.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
+            assertTrue(response.startsWith("HTTP/1.1 200 OK\r\n"), response);
+        }
+    }
+
+    @Test
+    void closesConnectionsThatDoNotSpeakHttp() throws Exception {
+        List<String> texts = List.of("\u0016\u0003\u0001 hello\n\n", "\n\n", "GET /v1/report\r\n\r\n", "GET " + "/".repeat(9000), "GET / HTTP/3\r\n\r\n");
+        for (String text : texts) {
+            try (Socket socket = new Socket("127.0.0.1", port)) {
+                socket.setSoTimeout(30_000);
+                socket.getOutputStream().write(text.getBytes(StandardCharsets.ISO_8859_1));
+                assertTrue(isClosed(socket), text.substring(0, 2));
+            }
+        }
+        assertEquals(200, get("/v1/report").statusCode());
+    }
+
+    @Test
+    void aClientThatReadsSlowlyDelaysNobody() throws Exception {
+        source.clients = () -> List.of(Map.of("topology", "x".repeat(200_000), "threads", List.of(), "globalStores", List.of()));
+        List<Socket> slow = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            Socket socket = new Socket();
+            socket.setReceiveBufferSize(1024);
+            socket.connect(new InetSocketAddress("127.0.0.1", port));
+            socket.getOutputStream().write(rawRequest(""));
+            slow.add(socket);
+        }
+        assertTrue(get("/v1/report").body().length() > 200_000);
+        for (Socket socket : slow) {
+            String all = new String(socket.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
+            int body = all.length() - all.indexOf("\r\n\r\n") - 4;
+            assertTrue(body > 200_000 && all.contains("Content-Length: " + body + "\r\n"), "the whole response");
+            socket.close();
+        }
     }
 
     @Test
@@ -150,12 +256,17 @@ class ReportServerTest {
         get("/v1/report");
         int threads = 0;
         for (Thread t : Thread.getAllStackTraces().keySet()) {
-            if (t.getName().startsWith("streamweir-") || t.getName().startsWith("HTTP-Dispatcher")) {
+            if (t.getName().startsWith("streamweir-")) {
                 assertTrue(t.isDaemon(), t.getName());
                 threads++;
             }
         }
-        assertFalse(threads < 2, "the server's own thread and one that served a request");
+        assertFalse(threads < 2, "the threads of connections and of reports");
+    }
+
+    private static byte[] rawRequest(String query) {
+        String request = "GET /v1/report" + query + " HTTP/1.1\r\nAuthorization: Bearer " + TOKEN + "\r\n\r\n";
+        return request.getBytes(StandardCharsets.US_ASCII);
     }
 
     private HttpResponse<String> get(String path) throws Exception {
@@ -167,6 +278,10 @@ class ReportServerTest {
     }
 
     private HttpRequest.Builder request(String path) {
-        return HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + path)).timeout(Duration.ofSeconds(90));
+        return HttpRequest.newBuilder(uri(path)).header("Authorization", "Bearer " + TOKEN).timeout(Duration.ofSeconds(90));
+    }
+
+    private URI uri(String path) {
+        return URI.create("http://127.0.0.1:" + port + path);
     }
 }
