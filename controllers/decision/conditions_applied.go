@@ -47,7 +47,7 @@ var appliedChain = []check{
 	func(_ *Facts, _ *Decision, o *Outcome) *verdict { return falseIf(o.AgentNotInjected) },
 	// Injected memory is withdrawn.
 	func(f *Facts, d *Decision, _ *Outcome) *verdict {
-		if d.Memory.Withdrawal == nil {
+		if !d.withdrawn() {
 			return nil
 		}
 		return isFalse(v1alpha1.ReasonPodCreationRefused, withdrawnText(f, d))
@@ -107,7 +107,7 @@ func imageFailedToStart(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	failed := ""
 	for i := range f.Pods {
 		p := &f.Pods[i]
-		if p.Injected && p.Image == f.Container.Image && p.StartupFailed {
+		if p.Injected && p.Image == f.Container.Image && p.FailedStarts > 0 {
 			failed = cmp.Or(failed, p.Name)
 		}
 	}

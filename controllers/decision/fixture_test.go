@@ -31,6 +31,8 @@ type fixture struct {
 	ranges      []corev1.LimitRange
 	quotas      []corev1.ResourceQuota
 	conflicting string
+	// createFailure is the event of a StatefulSet whose pods cannot be created.
+	createFailure string
 	// inherited is the value of JDK_JAVA_OPTIONS in a ConfigMap of envFrom.
 	inherited   *string
 	group       *assignment.Group
@@ -65,7 +67,7 @@ func (g fixture) world(t *testing.T) (World, Memory) {
 	}
 	w := World{
 		Now: g.now, App: g.app, ConflictingApp: g.conflicting, PlanConfigMap: g.plan, Injection: g.injection,
-		LimitRanges: g.ranges, ResourceQuotas: g.quotas, Group: g.groupSource(),
+		CreateFailure: g.createFailure, LimitRanges: g.ranges, ResourceQuotas: g.quotas, Group: g.groupSource(),
 	}
 	switch workload := g.workload.(type) {
 	case nil:

@@ -149,7 +149,9 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 		input.PlanReaders = append(input.PlanReaders, memplan.Bytes(storedLimit(f)))
 	}
 	if f.Injection != nil && f.Injection.Spec.Memory.Limit != nil {
-		input.Current = memplan.Bytes(f.Injection.Spec.Memory.Limit.Value())
+		// The used part of a quota follows with a delay, so a quota does not lower a limit during a rollout. If it is exceeded, pods cannot be
+		// created, and the memory is withdrawn.
+		input.Current = min(memplan.Bytes(f.Injection.Spec.Memory.Limit.Value()), input.Range.Max, memplan.Bytes(f.LimitRangeCap.Bytes))
 	}
 	return input
 }

@@ -34,6 +34,9 @@ type World struct {
 	// StatefulSet or Deployment is the target, whichever kind it has; both are nil if it does not exist.
 	StatefulSet *appsv1.StatefulSet
 	Deployment  *appsv1.Deployment
+	// CreateFailure is the message of the newest event with which the controller of a StatefulSet reports that it cannot create a pod; empty
+	// without one. A Deployment has a condition for it.
+	CreateFailure string
 	// Pods are the pods of the target.
 	Pods []corev1.Pod
 	// Nodes are the nodes of the pods, by name. A nil entry is a node that does not exist. A node without an entry counts as healthy.
