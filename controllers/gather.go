@@ -36,6 +36,7 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 		w.Pods = read.pods()
 		w.CreateFailure = read.createFailure(w.StatefulSet, len(w.Pods))
 		w.Nodes = read.nodes(w.Pods)
+		w.NodeRequests = read.nodeRequests(w.Nodes)
 		w.LimitRanges = read.limitRanges()
 		w.ResourceQuotas = read.resourceQuotas()
 	}
@@ -180,6 +181,21 @@ func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
 		nodes[name] = node
 	}
 	return nodes
+}
+
+// nodeRequests sums the memory requests of all pods on nodes.
+func (r *reader) nodeRequests(nodes map[string]*corev1.Node) map[string]int64 {
+	requests := map[string]int64{}
+	for name := range nodes {
+		var pods corev1.PodList
+		if r.err == nil {
+			r.err = r.List(r.ctx, &pods, client.MatchingFields{indexPodNode: name})
+		}
+		for i := range pods.Items {
+			requests[name] += decision.MemoryRequest(&pods.Items[i])
+		}
+	}
+	return requests
 }
 
 func (r *reader) limitRanges() []corev1.LimitRange {

@@ -60,6 +60,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonResizeRefused, resizesRefusedText(o))
 	},
 	resizesPending,
+	nodesFull,
 	// Resizes were requested.
 	func(_ *Facts, d *Decision, o *Outcome) *verdict {
 		if len(o.Resized)+len(d.Resizes) == 0 {
@@ -91,6 +92,20 @@ var appliedChain = []check{
 		}
 		return isFalse(v1alpha1.ReasonPublishing, notAcknowledgedText(d))
 	},
+}
+
+// nodesFull: nodes cannot give the required limits.
+func nodesFull(f *Facts, d *Decision, _ *Outcome) *verdict {
+	var capped []*Pod
+	for i := range f.Pods {
+		if p := &f.Pods[i]; p.manageable() && d.Plan.Pods[p.Name].CappedByNode {
+			capped = append(capped, p)
+		}
+	}
+	if len(capped) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonNodeCapacity, nodeCapacityText(d, capped))
 }
 
 func observeMode(f *Facts, _ *Decision, _ *Outcome) *verdict {

@@ -41,6 +41,9 @@ func Decide(w World, m Memory) Decision {
 		return d
 	}
 	d.chooseResizes()
+	if nodesFull(&f, &d, nil) != nil {
+		d.RecheckAfter = Earliest(d.RecheckAfter, RefusalRetry) // other pods may have left the nodes
+	}
 	d.withdraw(withdrawal)
 	d.publish(rollout)
 	raised := d.Plan.Limit != f.Container.Limit.Value()

@@ -53,7 +53,8 @@ type Failures struct {
 	Starting int
 	// Tolerated is the number of pods that may fail with every survivor still within its limit.
 	Tolerated int
-	// UnavailableSince is the time since which fewer pods run than there are replicas; zero if enough run.
+	// UnavailableSince is the time since which pods are unavailable that are not expected back: no replacement is pending, or more pods are
+	// unavailable than are covered. It is zero without such pods.
 	UnavailableSince time.Time
 	// recheckAfter is the time after which the result may change without an event; 0 if it does not.
 	recheckAfter time.Duration
@@ -63,7 +64,7 @@ type Failures struct {
 func (f Failures) ToTolerate() int { return min(f.Tolerated, max(0, f.Instances-1)) }
 
 // countFailures counts the instances and decides which pods are lost. podFailuresToTolerate is the user's setting; nil for the default.
-// unavailableSince is the time remembered from earlier passes; zero if no pod was unavailable.
+// unavailableSince is the result's UnavailableSince of earlier passes.
 func countFailures(pods []Pod, workload *Workload, podFailuresToTolerate *int32, unavailableSince, now time.Time) Failures {
 	running := runningPods(pods)
 	onLostNodes := 0
@@ -74,23 +75,25 @@ func countFailures(pods []Pod, workload *Workload, podFailuresToTolerate *int32,
 	}
 	result := Failures{Tolerated: tolerated(workload, podFailuresToTolerate)}
 	unavailable := max(0, workload.Replicas-len(running)-onLostNodes)
-	if unavailable > 0 {
-		result.UnavailableSince = sinceLastReplacement(running, unavailableSince, now)
-		waited := now.Sub(result.UnavailableSince)
-		covered := max(1, result.Tolerated)
-		if workload.RollingOut {
-			covered = max(covered, workload.MaxUnavailable)
+	covered := max(1, result.Tolerated)
+	if workload.RollingOut {
+		covered = max(covered, workload.MaxUnavailable)
+	}
+	replaced, recheck := pendingReplacements(pods, now)
+	missing := unavailable > replaced && !workload.RollingOut
+	if unavailable > covered || missing {
+		result.UnavailableSince = unavailableSince
+		if unavailableSince.IsZero() {
+			result.UnavailableSince = now
 		}
-		replaced, recheck := pendingReplacements(pods, now)
-		expectedBack := workload.RollingOut || replaced >= unavailable
-		switch {
-		case waited < lossGrace:
-			result.recheckAfter = lossGrace - waited
-		case unavailable > covered || !expectedBack:
+		if waited := now.Sub(result.UnavailableSince); waited < lossGrace {
+			recheck = Earliest(recheck, lossGrace-waited)
+		} else {
 			unavailable = 0
-		case !workload.RollingOut:
-			result.recheckAfter = recheck
 		}
+	}
+	if unavailable > 0 {
+		result.recheckAfter = recheck
 	}
 	if len(running) == 0 { // no pod runs yet, or none any more: the plan is for the workload as written
 		result.Instances = workload.Replicas
@@ -104,30 +107,19 @@ func countFailures(pods []Pod, workload *Workload, podFailuresToTolerate *int32,
 	return result
 }
 
-// sinceLastReplacement returns the time since which the unavailable pods are unavailable. A replacement that has started since the remembered
-// time ended an earlier failure.
-func sinceLastReplacement(running []Pod, remembered, now time.Time) time.Time {
-	if remembered.IsZero() {
-		return now
-	}
-	since := remembered
-	for i := range running {
-		if started := running[i].Started; started.After(since) && !started.After(now) {
-			since = started
-		}
-	}
-	return since
-}
-
-// pendingReplacements counts the pods that were created less than replacementGrace ago and do not run yet. It also returns the time after
-// which the first of them is too old; 0 without one.
+// pendingReplacements counts the pods that are being deleted within their grace period, and those that were created less than
+// replacementGrace ago and do not run yet. It also returns the time after which the first of them does not count any more; 0 without one.
 func pendingReplacements(pods []Pod, now time.Time) (count int, recheckAfter time.Duration) {
 	for i := range pods {
 		p := &pods[i]
-		age := now.Sub(p.Created)
-		if p.Phase == corev1.PodPending && !p.Terminating && age < replacementGrace {
+		until := p.TerminatesBy
+		if !p.Terminating {
+			until = p.Created.Add(replacementGrace)
+		}
+		pending := p.Phase == corev1.PodPending || (p.Terminating && !p.NodeLost)
+		if pending && now.Before(until) {
 			count++
-			recheckAfter = Earliest(recheckAfter, replacementGrace-age)
+			recheckAfter = Earliest(recheckAfter, until.Sub(now))
 		}
 	}
 	return count, recheckAfter

@@ -244,6 +244,12 @@ func withdrawnText(f *Facts, d *Decision) string {
 		d.Memory.Withdrawal.retryAt().UTC().Format(time.RFC3339))
 }
 
+func nodeCapacityText(d *Decision, capped []*Pod) string {
+	first := capped[0]
+	return fmt.Sprintf("the nodes of %s have no room for the required limit: %s requires %s, and node %s can give at most %s beside the requests of its other pods; "+
+		"move pods, or add nodes", podsText(len(capped)), first.Name, requiredText(d.Plan.Pods[first.Name].Required), first.Node, bytesText(first.NodeCap))
+}
+
 func resizesRefusedText(o *Outcome) string {
 	refused := o.Refused[slices.Min(slices.Collect(maps.Keys(o.Refused)))]
 	return fmt.Sprintf("the API server refused a limit of %s for %s: %s", bytesText(refused.Limit), podsText(len(o.Refused)), refused.Message)

@@ -31,6 +31,8 @@ type Pod struct {
 
 	Phase       corev1.PodPhase
 	Terminating bool
+	// TerminatesBy is the end of the grace period of a pod that is being deleted; zero for others.
+	TerminatesBy time.Time
 	// NodeLost: the node's kubelet has been silent for longer than the node controller's grace period.
 	NodeLost bool
 	// Suspected: the connection to the pod's agent is dead, which is the first sign of a lost node.
@@ -56,7 +58,9 @@ type Pod struct {
 	Limit, Request *resource.Quantity
 	// ActiveLimit is the limit that the kubelet reports; nil until it does.
 	ActiveLimit *resource.Quantity
-	QOS         corev1.PodQOSClass
+	// NodeCap is the largest limit that the pod's node can give; 0 if that is unknown.
+	NodeCap int64
+	QOS     corev1.PodQOSClass
 	// CPUGuaranteed: every container's CPU request equals its limit, so an equal pair of memory would make the pod Guaranteed.
 	CPUGuaranteed bool
 	Resize        ResizeState
@@ -122,11 +126,13 @@ func findPod(pods []Pod, name string) *Pod {
 	return nil
 }
 
-// podsOf derives the facts of pods for a container, sorted by name.
-func podsOf(pods []corev1.Pod, container string, nodes map[string]*corev1.Node) []Pod {
+// podsOf derives the facts of all pods for a container, sorted by name.
+func podsOf(w *World, container string) []Pod {
 	var all []Pod
-	for i := range pods {
-		all = append(all, PodOf(&pods[i], container, nodes))
+	for i := range w.Pods {
+		pod := PodOf(&w.Pods[i], container, w.Nodes)
+		pod.NodeCap = nodeCap(&w.Pods[i], container, w.Nodes, w.NodeRequests)
+		all = append(all, pod)
 	}
 	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -143,6 +149,9 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 		NotifiedRevision: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
 		Injected:         pod.Annotations[v1alpha1.PlanAnnotation] != "",
 		CPUGuaranteed:    cpuGuaranteed(pod.Spec.Containers) && cpuGuaranteed(pod.Spec.InitContainers),
+	}
+	if pod.DeletionTimestamp != nil {
+		facts.TerminatesBy = pod.DeletionTimestamp.Time
 	}
 	if node, known := nodes[pod.Spec.NodeName]; known {
 		facts.NodeLost = NodeLost(node)
@@ -270,16 +279,4 @@ func (p *Pod) readConditions(conditions []corev1.PodCondition) {
 			p.Resize = ResizeState{Condition: c.Type, Reason: c.Reason, Message: c.Message}
 		}
 	}
-}
-
-// NodeLost returns whether a node is lost: it does not exist, or its kubelet has been silent for longer than the node controller's grace
-// period (50 s; k8s.io/kubernetes pkg/controller/nodelifecycle, condition Ready Unknown). A node that reports itself as not ready still
-// runs its pods.
-func NodeLost(node *corev1.Node) bool {
-	if node == nil {
-		return true
-	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
 }

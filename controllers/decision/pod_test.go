@@ -66,6 +66,7 @@ func TestPodOf(t *testing.T) {
 			func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }, nil,
 			func(p *Pod) {
 				p.Terminating = true
+				p.TerminatesBy = testobjects.Now
 				p.ReadySince = time.Time{}
 			},
 		},

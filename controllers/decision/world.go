@@ -41,6 +41,8 @@ type World struct {
 	Pods []corev1.Pod
 	// Nodes are the nodes of the pods, by name. A nil entry is a node that does not exist. A node without an entry counts as healthy.
 	Nodes map[string]*corev1.Node
+	// NodeRequests are the memory requests of all pods on these nodes, in bytes by the node's name, as the scheduler counts them.
+	NodeRequests map[string]int64
 	// LimitRanges and ResourceQuotas are those of the namespace.
 	LimitRanges    []corev1.LimitRange
 	ResourceQuotas []corev1.ResourceQuota
@@ -137,7 +139,7 @@ func AgentEndpoints(w World) []AgentEndpoint {
 		return nil
 	}
 	var endpoints []AgentEndpoint
-	for _, p := range runningPods(podsOf(w.Pods, container.Name, w.Nodes)) {
+	for _, p := range runningPods(podsOf(&w, container.Name)) {
 		if p.AgentConfigMap == "" {
 			continue
 		}
