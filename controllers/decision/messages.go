@@ -326,3 +326,9 @@ func ResizedText(r Resize, answered int64) string {
 	}
 	return text
 }
+
+// unlimitedArenasText names a pod whose glibc has no limit on its arenas: the container's envFrom kept the variable from being injected.
+func unlimitedArenasText(p *Pod) string {
+	return fmt.Sprintf("pod %s: glibc has no limit on its arenas, so native memory may exceed the plan; set MALLOC_ARENA_MAX=2 in the container's `env`, "+
+		"which Streamweir does not add to a container with `envFrom`", p.Name)
+}
