@@ -92,6 +92,11 @@ func ownOptionsFileText(c *Container) string {
 		c.Name, c.Options.Variable)
 }
 
+func requiresAOTCacheText(c *Container) string {
+	return fmt.Sprintf("the JVM of container %s does not start with an agent, because of -XX:AOTMode=on; use -XX:AOTMode=auto, "+
+		"or set the annotation %s: \"false\" in the pod template", c.Name, v1alpha1.InjectAnnotation)
+}
+
 func optionsInSecretText(c *Container) string {
 	return fmt.Sprintf("container %s takes its environment from Secret %s, which may contain %s and is not readable for the operator; "+
 		"set `jvm.ownOptions` to its value, to $(%s) to keep it, or to \"\" if it has none",
