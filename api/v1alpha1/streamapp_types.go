@@ -158,8 +158,7 @@ type MemorySpec struct {
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 
 	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
-	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
-	// its pods does not count.
+	// not set, it is the number of pods that a rolling update of the workload takes away at once, at least 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

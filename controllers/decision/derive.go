@@ -24,7 +24,7 @@ func deriveFacts(w World, m Memory) Facts {
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
 		f.Pods = podsOf(&w, f.Container.Name)
-		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
+		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil && f.Workload != nil {
 		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate))

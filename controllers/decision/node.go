@@ -50,5 +50,5 @@ func nodeCap(pod *corev1.Pod, container string, nodes map[string]*corev1.Node, r
 			own = c.Resources.Requests.Memory().Value()
 		}
 	}
-	return max(1, allocatable.Value()-requests[pod.Spec.NodeName]+own)
+	return max(1, allocatable.Value()-max(0, requests[pod.Spec.NodeName]-own))
 }

@@ -22,8 +22,7 @@ type MemorySpecApplyConfiguration struct {
 	// maxLimit is set, the limit is never below that of the pod template, unless the template has more than maxLimit.
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
-	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
-	// its pods does not count.
+	// not set, it is the number of pods that a rolling update of the workload takes away at once, at least 1.
 	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
 	// headroomPercent is the share of the limit, in percent, that the plan leaves free. If not set, it is 10.
 	HeadroomPercent *int32 `json:"headroomPercent,omitempty"`
