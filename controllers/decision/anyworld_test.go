@@ -86,7 +86,7 @@ func situationsOf(d *Decision) map[string]bool {
 func (s *simulation) pass(t *testing.T) *Decision {
 	t.Helper()
 	s.countUsedMemory()
-	m := Recall(s.w.App, s.w.Injection, s.w.Pods, s.volatile)
+	m := Recall(s.w.App, s.w.PlanConfigMap, s.w.Injection, s.w.Pods, s.volatile)
 	before := dump.ForHash(s.w) + dump.ForHash(m)
 	d := Decide(s.w, m)
 	d.status() // does not change the decision, as the comparisons below show
@@ -106,7 +106,7 @@ func (s *simulation) pass(t *testing.T) *Decision {
 	}
 	next := store(t, s.w, &d, o)
 	if d.Facts.plannable() && next.Injection != nil {
-		wantNoDiff(t, "restored memory", d.Memory, Recall(next.App, next.Injection, next.Pods, d.Memory.Volatile))
+		wantNoDiff(t, "restored memory", d.Memory, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, d.Memory.Volatile))
 	}
 	s.w = next
 	s.volatile = d.Memory.Volatile
@@ -121,7 +121,7 @@ func (s *simulation) pass(t *testing.T) *Decision {
 // wantStillFrozen: a pass after a frozen one is frozen for the same reason, as long as nothing has happened.
 func (s *simulation) wantStillFrozen(t *testing.T, d *Decision) {
 	t.Helper()
-	next := Decide(s.w, Recall(s.w.App, s.w.Injection, s.w.Pods, s.volatile))
+	next := Decide(s.w, Recall(s.w.App, s.w.PlanConfigMap, s.w.Injection, s.w.Pods, s.volatile))
 	// An edit ends a rollout for one pass. In the next one the limit stays again.
 	if rolloutInProgress(&d.Facts) == rolloutInProgress(&next.Facts) && next.Frozen.Reason != d.Frozen.Reason {
 		t.Errorf("frozen for %+v, and in the next pass for %+v", d.Frozen, next.Frozen)
@@ -277,7 +277,7 @@ func wantSafePlan(t *testing.T, d *Decision) {
 		least = min(least, storedLimit(&d.Facts))
 	}
 	for i := range d.Facts.Pods {
-		if p := &d.Facts.Pods[i]; p.Injected && p.readsPlan() {
+		if p := &d.Facts.Pods[i]; d.Facts.readsPlan(p) {
 			least = min(least, p.EffectiveLimit().Value())
 		}
 	}

@@ -58,9 +58,7 @@ func nextMemory(f *Facts) Memory {
 	next.Measured = f.Measured
 	next.Refreshes = maps.Clone(f.Memory.Refreshes)
 	next.RefusedResizes = freshRefusals(f.Memory.RefusedResizes, f.Now)
-	if f.Reports.Usable {
-		next.Topology = KnownTopology{Text: topologyText(f.Reports.Client), Subtopologies: f.Reports.Group.Group.Subtopologies}
-	}
+	next.Assignment = nextAssignment(f)
 	return next
 }
 
@@ -130,7 +128,7 @@ func rolloutInProgress(f *Facts) bool {
 		return forLimit.Cmp(template) == 0
 	}
 	return !slices.ContainsFunc(f.Pods, func(p Pod) bool { // then the template's limit was changed, and the plan must follow
-		return p.readsPlan() && p.Limit != nil && p.Limit.Cmp(template) != 0
+		return p.usesMemory() && p.Limit != nil && p.Limit.Cmp(template) != 0
 	})
 }
 

@@ -58,7 +58,7 @@ func TestChooseResizes(t *testing.T) {
 		"less requested, in progress":       {resources("1500Mi"), keep, 1600, nil, nil},
 		"deferred by the kubelet":           {pending(corev1.PodReasonDeferred), keep, 1500, nil, nil},
 		"infeasible for the kubelet":        {pending(corev1.PodReasonInfeasible), keep, 1500, nil, nil},
-		"not injected":                      {func(p *corev1.Pod) { p.Annotations = nil }, keep, 1500, nil, nil},
+		"not injected":                      {testobjects.NotInjected, keep, 1500, nil, nil},
 		"terminating":                       {func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }, keep, 1500, nil, nil},
 		"pending":                           {func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, keep, 1500, nil, nil},
 		"on a lost node":                    {func(p *corev1.Pod) { p.Spec.NodeName = "lost" }, keep, 1500, nil, nil},
@@ -240,7 +240,7 @@ func TestWithdrawal(t *testing.T) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient memory.",
 		}}
 	}
-	notInjected := func(p *corev1.Pod) { p.Annotations = nil }
+	notInjected := testobjects.NotInjected
 	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
 	readyFor := func(ago time.Duration) testobjects.Change[corev1.Pod] {
 		return func(p *corev1.Pod) {
@@ -397,7 +397,7 @@ func TestPlanStaysDuringRollout(t *testing.T) {
 	g.pods = testobjects.RunningPods(3, limit, withAgent)
 	g = g.after(t)
 	revision := g.injection.Spec.PlanRevision
-	g.reports = map[string]report.PodReport{"orders-0": reportWith(0, 2), "orders-1": reportWith(2, 2), "orders-2": reportWith(4, 2)}
+	g.reports = manyReports(2, func(r *report.Report) { r.Clients[0].Topology = "of another version" })
 	if d := g.decide(t); d.Revision == revision {
 		t.Fatal("fewer tasks do not change the plan")
 	}

@@ -192,10 +192,10 @@ func (s *simulation) podReturns() {
 		withAgent(p)
 		p.Status.ContainerStatuses[0].State = runningSince(s.w.Now)
 		if injection == nil || injection.Spec.AgentConfigMap == "" {
-			p.Spec.Volumes = nil
+			testobjects.WithoutAgent(p)
 		}
 		if injection == nil {
-			p.Annotations = nil
+			testobjects.NotInjected(p)
 		} else {
 			p.Annotations[v1alpha1.PlanAnnotation] = injection.Spec.PlanRevision
 		}
