@@ -177,8 +177,8 @@ func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 			continue
 		}
 		pods = append(pods, p.Name)
-		if findings := p.Report.Report.Findings; len(findings) > 0 {
-			finding = cmp.Or(finding, findings[0].Message)
+		if r := p.Report.Report; r != nil && len(r.Findings) > 0 {
+			finding = cmp.Or(finding, r.Findings[0].Message)
 		}
 	}
 	if len(pods) == 0 {

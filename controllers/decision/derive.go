@@ -24,7 +24,7 @@ func deriveFacts(w World, m Memory) Facts {
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
 	}
 	if w.Reports != nil {
-		f.Pods = withReports(f.Pods, w.Reports, toTolerate)
+		f.Pods = withReports(f.Pods, w.Reports, toTolerate, m.Assignment)
 		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Assignment, m.Tasks, w.Now)
 	}
 	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods, m.Assignment, w.Now)

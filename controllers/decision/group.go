@@ -72,6 +72,9 @@ func reportedAssignment(kafka *assignment.Group, reports *Reports, pods []Pod, k
 	group := reports.Group.Group
 	group.Stable = true
 	group.State = "Stable"
+	if kafka == nil {
+		kafka = known.kafka(group.ApplicationID)
+	}
 	var inKafka Assignment
 	if kafka != nil && kafka.ApplicationID == group.ApplicationID {
 		group = completed(group, kafka)

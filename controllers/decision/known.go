@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
 
@@ -19,8 +20,13 @@ import (
 // an application does not look smaller while its tasks move.
 type KnownAssignment struct {
 	Topology KnownTopology
+	// Kafka has the facts that only the Kafka group shows, such as the retention of stores; nil before the first. It has no processes and
+	// no state.
+	Kafka *assignment.Group
 	// Loads are the loads of pods by UID. That of a pod that is gone is kept while an unseen pod counts with it.
 	Loads map[types.UID]assignment.PodLoad
+	// NotBounded are the pods whose last report shows stores without the bounds, by UID, sorted.
+	NotBounded []types.UID
 }
 
 // KnownTopology is a topology with its subtopologies as they were last seen in full.
@@ -45,6 +51,27 @@ func (k *KnownAssignment) seen(description string) []assignment.Subtopology {
 		return nil
 	}
 	return k.Topology.Subtopologies
+}
+
+// kafkaFacts returns the facts of a Kafka group that do not change from poll to poll.
+func kafkaFacts(group *assignment.Group) *assignment.Group {
+	return &assignment.Group{
+		ApplicationID: group.ApplicationID, Protocol: group.Protocol, Subtopologies: group.Subtopologies, Standbys: group.Standbys,
+		SessionTimeout: group.SessionTimeout, Brokers: group.Brokers,
+	}
+}
+
+// kafka returns the remembered facts of the Kafka group; nil for another application.
+func (k *KnownAssignment) kafka(applicationID string) *assignment.Group {
+	if k == nil || k.Kafka == nil || k.Kafka.ApplicationID != applicationID {
+		return nil
+	}
+	return k.Kafka
+}
+
+// notBounded returns whether the last report of a pod shows stores without the bounds.
+func (k *KnownAssignment) notBounded(pod *Pod) bool {
+	return k != nil && slices.Contains(k.NotBounded, pod.UID)
 }
 
 // load returns the last known load of a pod.
@@ -99,15 +126,30 @@ func heaviestFirst(a, b assignment.PodLoad) int {
 // others yet would be remembered with too few.
 func nextAssignment(f *Facts) *KnownAssignment {
 	before := f.Memory.Assignment
-	if f.Assignment.Group == nil {
-		return before
-	}
 	var next KnownAssignment
 	if before != nil {
 		next = *before
 	}
+	next.NotBounded = nil
+	for i := range f.Pods {
+		if p := &f.Pods[i]; p.Report.NotBounded() {
+			next.NotBounded = append(next.NotBounded, p.UID)
+		}
+	}
+	slices.Sort(next.NotBounded)
+	if f.Assignment.Group == nil && len(next.NotBounded) == 0 {
+		return before
+	}
+	if f.Assignment.Group == nil {
+		return &next
+	}
 	if f.Reports.Usable {
 		next.Topology = KnownTopology{Hash: topologyHash(topologyText(f.Reports.Client)), Subtopologies: f.Reports.Group.Group.Subtopologies}
+	}
+	if kafka := f.Kafka.Latest.Group; kafka != nil {
+		next.Kafka = kafkaFacts(kafka)
+	} else if f.Kafka.Unavailable.Reason == v1alpha1.ReasonNoSource {
+		next.Kafka = nil
 	}
 	if f.Assignment.allTasksRun() {
 		next.Loads = f.Assignment.knownLoads(f.Pods, before)

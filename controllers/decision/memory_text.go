@@ -48,6 +48,9 @@ type storedMemory struct {
 	Topology string                   `json:"topology,omitempty"`
 	// Subtopologies are those of the topology.
 	Subtopologies []storedSubtopology `json:"subtopologies,omitempty"`
+	NotBounded    []types.UID         `json:"notBounded,omitempty"`
+	// Kafka has the facts of the Kafka group.
+	Kafka *assignment.Group `json:"kafka,omitempty"`
 	// Loads are the loads of pods by UID.
 	Loads map[types.UID]storedLoad `json:"loads,omitempty"`
 }
@@ -77,6 +80,8 @@ func memoryText(app *v1alpha1.StreamApp, m *Memory, present *corev1.ConfigMap) s
 	stored := storedMemory{Target: TargetOf(app).String(), Tasks: m.Tasks, Images: m.Images, Measured: m.Measured}
 	if known := m.Assignment; known != nil {
 		stored.Topology = known.Topology.Hash
+		stored.Kafka = known.Kafka
+		stored.NotBounded = known.NotBounded
 		for _, s := range known.Topology.Subtopologies {
 			stored.Subtopologies = append(stored.Subtopologies, storeSubtopology(s))
 		}
@@ -100,7 +105,10 @@ func memoryText(app *v1alpha1.StreamApp, m *Memory, present *corev1.ConfigMap) s
 // packMemory encodes the memory. Loads are left out first if it is too long: with the topology alone, every silent pod counts with the heaviest
 // load of the others.
 func packMemory(stored *storedMemory) string {
-	for _, cut := range []func(){func() {}, func() { stored.Loads = nil }, func() { stored.Subtopologies = nil; stored.Topology = "" }} {
+	for _, cut := range []func(){
+		func() {}, func() { stored.Loads = nil }, func() { stored.Kafka = nil },
+		func() { stored.Subtopologies = nil; stored.Topology = "" },
+	} {
 		cut()
 		data, err := json.Marshal(stored)
 		if err != nil {
@@ -154,10 +162,10 @@ func readMemory(app *v1alpha1.StreamApp, plan *corev1.ConfigMap) (storedMemory, 
 	if !readable || stored.Target != TargetOf(app).String() {
 		return storedMemory{}, nil, false
 	}
-	if stored.Topology == "" && len(stored.Subtopologies)+len(stored.Loads) == 0 {
+	if stored.Kafka == nil && len(stored.Subtopologies)+len(stored.Loads)+len(stored.NotBounded) == 0 {
 		return stored, nil, true
 	}
-	known := &KnownAssignment{Topology: KnownTopology{Hash: stored.Topology}}
+	known := &KnownAssignment{Topology: KnownTopology{Hash: stored.Topology}, Kafka: stored.Kafka, NotBounded: stored.NotBounded}
 	for _, s := range stored.Subtopologies {
 		known.Topology.Subtopologies = append(known.Topology.Subtopologies, s.subtopology())
 	}

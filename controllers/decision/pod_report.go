@@ -19,6 +19,8 @@ type PodReport struct {
 	// Err is the error of the last request, FailingSince the time of the first in a row.
 	Err          *report.Error
 	FailingSince time.Time
+	// WasNotBounded: the pod has no report now, and its last one showed stores without the bounds.
+	WasNotBounded bool
 }
 
 // Bounded returns whether the process is bounded: the shared cache is active, and the size of every cache of the application is known.
@@ -32,8 +34,8 @@ func (r *PodReport) BoundsDecided() bool {
 	return r.Report != nil && r.Report.Bounded != report.BoundedPending
 }
 
-// NotBounded returns whether the process has opened stores without the bounds.
-func (r *PodReport) NotBounded() bool { return r.BoundsDecided() && !r.Bounded() }
+// NotBounded returns whether the process has opened stores without the bounds, by its last report.
+func (r *PodReport) NotBounded() bool { return r.WasNotBounded || (r.BoundsDecided() && !r.Bounded()) }
 
 // Loaded returns whether this revision of the plan is on the pod's disk, with the token of its ConfigMap.
 func (r *PodReport) Loaded(revision string) bool {

@@ -48,8 +48,8 @@ func suspectedPods(pods []Pod, reports map[string]report.PodReport, podFailuresT
 	return silent
 }
 
-// withReports returns the pods with the facts from their agents.
-func withReports(pods []Pod, reports map[string]report.PodReport, podFailuresToTolerate *int32) []Pod {
+// withReports returns the pods with the facts from their agents, and with what is known of silent ones.
+func withReports(pods []Pod, reports map[string]report.PodReport, podFailuresToTolerate *int32, known *KnownAssignment) []Pod {
 	suspected := suspectedPods(pods, reports, podFailuresToTolerate)
 	all := slices.Clone(pods)
 	for i := range all {
@@ -63,6 +63,7 @@ func withReports(pods []Pod, reports map[string]report.PodReport, podFailuresToT
 		if answer.Report != nil && (p.ContainerDown || startedBefore(answer.Report, p.Started)) {
 			p.Report.Report = nil
 		}
+		p.Report.WasNotBounded = p.Report.Report == nil && known.notBounded(p)
 	}
 	return all
 }
