@@ -9,6 +9,9 @@ KUBECTL ?= kubectl
 FUZZTIME ?= 10s
 BENCH ?= .
 COUNT ?= 6
+# SCALE_APPS and SCALE_OTHERS are the numbers of applications and of pods of others for scale.
+SCALE_APPS ?= 300
+SCALE_OTHERS ?= 5000
 
 # A cache of the linter for each checkout: cached results have absolute paths, which break the rule on generated files in another checkout.
 export GOLANGCI_LINT_CACHE ?= $(HOME)/.cache/streamweir/lint/$(shell pwd | cksum | cut -d ' ' -f 1)
@@ -77,6 +80,11 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 .PHONY: compatibility
 compatibility: ## Test the agent in all supported frameworks, JVMs and Kafka releases, and write docs/compatibility.md. 15 minutes.
 	@results=$$(mktemp -d) && CI=true STREAMWEIR_COMPATIBILITY=$$results go test ./test/agent -count=1 -timeout 60m && rm -r "$$results"
+
+.PHONY: scale
+scale: ## Measure the operator with SCALE_APPS applications, and write docs/scale.md. Needs Linux, root and iproute2. 20 minutes.
+	@SCALE_APPS=$(SCALE_APPS) SCALE_OTHERS=$(SCALE_OTHERS) SCALE_PAGE=$(CURDIR)/docs/scale.md \
+		go test ./test/scale -run '^$$' -bench Scale -benchtime 1x -timeout 60m
 
 .PHONY: control-plane
 control-plane: ## Provide kube-apiserver, etcd and kubectl for the tests, and print their folder.

@@ -15,8 +15,8 @@ func PlanConfigMapName(app string) string { return planConfigMapPrefix + app }
 // planConfigMapPrefix begins the name of every ConfigMap with a plan.
 const planConfigMapPrefix = v1alpha1.ConfigMapPrefix + "plan-"
 
-// notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can.
-func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container) Problem {
+// notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can. agent: it is injected with the agent.
+func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container, agent bool) Problem {
 	options := &c.Options
 	switch {
 	case c.BestEffort:
@@ -33,6 +33,8 @@ func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container) Problem {
 		return Problem{v1alpha1.ReasonConflict, ownOptionsFileText(c)}
 	case len(options.Secrets) > 0 && options.Value == "" && spec.JVM.OwnOptions == nil:
 		return Problem{v1alpha1.ReasonOptionsNotVisible, optionsInSecretText(c)}
+	case agent && requiresAOTCache(visibleFlags(spec, c)):
+		return Problem{v1alpha1.ReasonConflict, requiresAOTCacheText(c)}
 	}
 	return Problem{}
 }

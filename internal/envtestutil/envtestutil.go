@@ -48,7 +48,10 @@ type Environment struct {
 }
 
 // Start starts a control plane. With installCRDs, the kinds in config/crd/bases are installed. Stop it with Stop.
-func Start(installCRDs bool) (*Environment, error) {
+func Start(installCRDs bool) (*Environment, error) { return start(installCRDs, nil) }
+
+// start starts a control plane whose API server has additional flags.
+func start(installCRDs bool, flags map[string]string) (*Environment, error) {
 	assets, err := Assets()
 	if err != nil {
 		return nil, err
@@ -57,6 +60,9 @@ func Start(installCRDs bool) (*Environment, error) {
 		BinaryAssetsDirectory:    assets,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
+	}
+	for name, value := range flags {
+		environment.ControlPlane.GetAPIServer().Configure().Set(name, value)
 	}
 	if installCRDs {
 		definitions, err := Manifests("crd", "bases")

@@ -16,8 +16,19 @@ const operatorUser = "system:serviceaccount:streamweir-system:streamweir-control
 
 // StartShipped starts a control plane and applies config/default to it, so that kinds, permissions and admission policies are those of
 // an installation.
-func StartShipped() (*Environment, error) {
-	environment, err := Start(false)
+func StartShipped() (*Environment, error) { return startShipped(nil) }
+
+// StartShippedWithAudit starts a control plane as StartShipped does. The API server writes its audit log to a file, by the policy in
+// another file.
+func StartShippedWithAudit(policy, log string) (*Environment, error) {
+	return startShipped(map[string]string{
+		"audit-policy-file": policy, "audit-log-path": log,
+		"audit-log-maxsize": "4096", // MiB: one file for everything
+	})
+}
+
+func startShipped(flags map[string]string) (*Environment, error) {
+	environment, err := start(false, flags)
 	if err != nil {
 		return nil, err
 	}
