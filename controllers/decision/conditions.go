@@ -114,7 +114,13 @@ func fromReports(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	if !f.Reports.Usable {
 		return nil
 	}
-	return isTrue(v1alpha1.ReasonFromReports, fromReportsText)
+	if len(f.Assignment.Remembered) == 0 {
+		return isTrue(v1alpha1.ReasonFromReports, fromReportsText)
+	}
+	if pods, err := unreported(f.Pods, f.Now); len(pods) > 0 {
+		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
+	}
+	return isUnknown(v1alpha1.ReasonNotObserved, rememberedPodsText(f.Assignment.Remembered))
 }
 
 // noGroup returns whether the StreamApp names no Kafka group.

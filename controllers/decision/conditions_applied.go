@@ -154,16 +154,18 @@ func resizesPending(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	return nil
 }
 
-// podsWithoutPlan finds pods that run without the plan or the agent. Those that were created before the injection need a restart, and the
+// podsWithoutPlan finds pods that run without this plan or the agent. Those that mount the plan of another StreamApp keep it. Those that were created before the injection need a restart, and the
 // user chooses when. Those that were created after it were missed by the admission policy.
 func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var older int
-	var missed []string
+	var missed, others []string
 	for _, p := range runningPods(f.Pods) {
 		hasAgent := p.AgentConfigMap != "" || f.AgentConfigMap == ""
 		complete := p.Injected && hasAgent
 		afterInjection := f.Injection != nil && p.Created.After(f.Injection.CreationTimestamp.Time)
 		switch {
+		case p.Injected && p.PlanConfigMap != PlanConfigMapName(f.App.Name):
+			others = append(others, p.Name)
 		case p.OptedOut, complete:
 		case afterInjection && !p.Injected:
 			missed = append(missed, p.Name)
@@ -174,6 +176,8 @@ func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	switch {
 	case len(missed) > 0:
 		return isFalse(v1alpha1.ReasonPodsNotInjected, podsNotInjectedText(f, missed))
+	case len(others) > 0:
+		return isFalse(v1alpha1.ReasonRestartNeeded, podsWithOtherPlanText(f, others))
 	case older > 0:
 		return isFalse(v1alpha1.ReasonRestartNeeded, podsOlderThanPlanText(f, older))
 	}
@@ -188,8 +192,8 @@ func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 			continue
 		}
 		pods = append(pods, p.Name)
-		if findings := p.Report.Report.Findings; len(findings) > 0 {
-			finding = cmp.Or(finding, findings[0].Message)
+		if r := p.Report.Report; r != nil && len(r.Findings) > 0 {
+			finding = cmp.Or(finding, r.Findings[0].Message)
 		}
 	}
 	if len(pods) == 0 {

@@ -277,7 +277,7 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	pod0, pod1 := testobjects.RunningPod(0, "4Gi"), testobjects.RunningPod(1, "4Gi")
 	notInjected := func(age time.Duration) *corev1.Pod {
 		return testobjects.RunningPod(0, "4Gi", func(p *corev1.Pod) {
-			p.Annotations = nil
+			testobjects.NotInjected(p)
 			p.CreationTimestamp = metav1.NewTime(testobjects.Now.Add(-age))
 		})
 	}

@@ -136,10 +136,18 @@ func reportsUnreachableText(f *Facts, pods []string, err *report.Error) string {
 	if err == nil || err.Fault == report.Unreachable {
 		text += fmt.Sprintf("; network policies and service meshes must admit the operator at port %d", report.Port)
 	}
-	if f.Kafka.Latest.Group != nil && !f.Reports.Usable {
+	switch {
+	case f.Kafka.Latest.Group != nil && !f.Reports.Usable:
 		text += "; the Kafka group is used instead"
+	case len(f.Assignment.Remembered) > 0:
+		text += "; planned with their last known load"
 	}
 	return text
+}
+
+// rememberedPodsText names the first pod without the agent in an application whose other pods report.
+func rememberedPodsText(pods []string) string {
+	return fmt.Sprintf("%s without a report (%s); planned with the heaviest known load", runText(len(pods)), pods[0])
 }
 
 // kafkaErrorText contains the class of the error and no text from the network.
@@ -294,6 +302,16 @@ func podsOlderThanPlanText(f *Facts, count int) string {
 		without = "the plan or the agent"
 	}
 	return fmt.Sprintf("%s %s without %s; restart to apply it: %s", podsText(count), verbs, without, restartCommand(f))
+}
+
+// podsWithOtherPlanText names the first pod that mounts the plan of another StreamApp.
+func podsWithOtherPlanText(f *Facts, pods []string) string {
+	verb := "mount"
+	if len(pods) == 1 {
+		verb = "mounts"
+	}
+	return fmt.Sprintf("%s (%s) %s the plan of another StreamApp, as after a rename; restart to apply this one: %s",
+		podsText(len(pods)), pods[0], verb, restartCommand(f))
 }
 
 func restartCommand(f *Facts) string {

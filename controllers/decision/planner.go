@@ -142,7 +142,7 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 			}
 			input.Pods[p.Name] = running
 		}
-		if p.Injected && p.readsPlan() && limit != nil {
+		if f.readsPlan(p) && limit != nil {
 			input.PlanReaders = append(input.PlanReaders, memplan.Bytes(limit.Value()))
 		}
 	}

@@ -130,9 +130,17 @@ func publishedJVM(published *corev1.ConfigMap) memplan.JVM {
 	return jvm
 }
 
-// publishedLimit returns the limit that the published plan is for; 0 without one.
+// publishedLimit returns the limit that the published plan is for; 0 without one. Only the operator writes it, so an unreadable one counts as
+// none.
 func publishedLimit(published *corev1.ConfigMap) int64 {
-	return int64(publishedJVM(published).MaxRAM.Value)
+	if published == nil {
+		return 0
+	}
+	plan, err := planfile.Parse(published.Data)
+	if err != nil {
+		return 0
+	}
+	return plan.Limit
 }
 
 // withoutPlan returns the workload in a pod that was created without the plan: the JVM chooses its heap.
