@@ -169,6 +169,9 @@ const (
 	// memory.
 	ReasonNotBounded = "NotBounded"
 
+	// ReasonPlanClamped: a process started with less memory than its plan assumes, so its agent reduced the shared cache.
+	ReasonPlanClamped = "PlanClamped"
+
 	// ReasonPublishing: pods have not acknowledged the published plan yet.
 	ReasonPublishing = "Publishing"
 

@@ -334,6 +334,21 @@ func ResizedText(r Resize, answered int64) string {
 	return text
 }
 
+// ownHeapText describes a heap that the image sets outside of the pod template.
+func ownHeapText(percent int32) string {
+	return fmt.Sprintf("the image sets the heap to %d%% of the limit, outside of the pod template; remove this flag, such as MaxRAMPercentage in a start "+
+		"script, so that the plan decides the heap", percent)
+}
+
+// clampedText names the first pod with a reduced cache. The finding is the agent's; it may be empty.
+func clampedText(f *Facts, pods []string, finding string) string {
+	text := fmt.Sprintf("%s started with less memory than the plan assumes (%s), so its cache is smaller", podsText(len(pods)), pods[0])
+	if finding != "" {
+		text += ": " + finding
+	}
+	return text + "; restart to apply the plan: " + restartCommand(f)
+}
+
 // unlimitedArenasText names a pod whose glibc has no limit on its arenas: the container's envFrom kept the variable from being injected.
 func unlimitedArenasText(p *Pod) string {
 	return fmt.Sprintf("pod %s: glibc has no limit on its arenas, so native memory may exceed the plan; set MALLOC_ARENA_MAX=2 in the container's `env`, "+
