@@ -200,6 +200,10 @@ const (
 	// budgeted.
 	ReasonBestEffort = "BestEffort"
 
+	// ReasonReportPortShared: pods with the host's network share the port of the report with another process of their
+	// node, so the agents of some pods cannot serve their reports.
+	ReasonReportPortShared = "ReportPortShared"
+
 	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"
 )
