@@ -112,7 +112,7 @@ func ownHeapPercent(r *report.Report, published memplan.JVM) (percent int32, kno
 	if len(flags) == 0 || heap > base {
 		return 0, false
 	}
-	// A limit that was raised since the start makes the share of the heap smaller than that of new pods, which its flag shows.
+	// After a raise of the limit the share is too small, but the flag still has that of new pods.
 	last, _ := memplan.ParseJVMFlags(slices.DeleteFunc(slices.Clone(r.JVM.Flags), func(flag string) bool { return !strings.Contains(flag, "RAM") }))
 	share := max(math.Ceil(float64(heap)*100/float64(base)), math.Ceil(last.MaxRAMPercentage.Value))
 	return int32(min(share, 100)), true
