@@ -6,6 +6,7 @@ package decision
 import (
 	"cmp"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -85,6 +86,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
 	},
 	podsNotBounded,
+	podsClamped,
 	// Pods have not loaded the plan.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.NotAcknowledged) == 0 {
@@ -183,6 +185,31 @@ func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	}
 	return nil
 }
+
+// podsClamped finds processes that had less memory at their start than the plan that they read.
+func podsClamped(f *Facts, _ *Decision, _ *Outcome) *verdict {
+	var pods []string
+	finding := ""
+	for _, p := range runningPods(f.Pods) {
+		r := p.Report.Report
+		if r == nil || r.Plan.Source != report.PlanClamped {
+			continue
+		}
+		pods = append(pods, p.Name)
+		for _, each := range r.Findings {
+			if each.Reason == findingPlanClamped {
+				finding = cmp.Or(finding, each.Message)
+			}
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonPlanClamped, clampedText(f, pods, finding))
+}
+
+// findingPlanClamped is the reason of the agent's finding with the amounts.
+const findingPlanClamped = "PlanClamped"
 
 func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var pods []string

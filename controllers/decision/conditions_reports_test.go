@@ -32,6 +32,12 @@ func settle(t *testing.T, f fixture, changes ...testobjects.Change[report.Report
 	return f
 }
 
+// clamped is the report of a process with less memory than its plan assumes.
+func clamped(r *report.Report) {
+	r.Plan.Source = report.PlanClamped
+	r.Findings = []report.Finding{{Reason: "Other", Message: "another"}, {Reason: "PlanClamped", Message: "the plan assumes a limit of 2"}}
+}
+
 // notified gives a pod the annotations of its last refresh.
 func notified(revision string, count int, ago time.Duration) testobjects.Change[corev1.Pod] {
 	return func(p *corev1.Pod) {
@@ -114,6 +120,9 @@ func reportCases(t *testing.T) map[string]conditionCase {
 			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the module java.instrument. Deploy a new image or edit the StreamApp to retry")),
 		"stores without the bounds": reports(settledFixture(t, notBounded), isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonNotBounded, "RocksDB is not bounded in 3 pods (orders-0), so default RocksDB memory counts: the setter of")),
+		"less memory than the plan assumes": reports(settledFixture(t, clamped), isTrue(v1alpha1.ReasonFromReports, ""),
+			isFalse(v1alpha1.ReasonPlanClamped, "3 pods started with less memory than the plan assumes (orders-0), so its cache is smaller: the plan assumes "+
+				"a limit of 2; restart to apply the plan: kubectl -n shop rollout restart statefulset/orders")),
 		"plan that no pod has loaded": reports(notLoaded, isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonPublishing, "3 pods (orders-0) have not loaded it")),
 	}

@@ -32,7 +32,7 @@ func deriveFacts(w World, m Memory) Facts {
 	}
 	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods, m.Assignment, w.Now)
 	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)
-	f.Measured = measuredOf(m.Measured, f.Pods, w.Now)
+	f.Measured = measuredOf(&f, m.Measured)
 	if f.Container != nil {
 		f.Proven = f.AgentConfigMap != "" && f.Images.proven(f.Container.Image, f.Pods)
 	}

@@ -365,6 +365,33 @@ func ResizedText(r Resize, answered int64) string {
 	return text
 }
 
+// ownHeapText describes a heap that the image sets outside of the pod template.
+func ownHeapText(percent int32) string {
+	return fmt.Sprintf("the image sets the heap to %d%% of the limit, outside of the pod template; remove this flag, such as MaxRAMPercentage in a start "+
+		"script, so that the plan decides the heap", percent)
+}
+
+// clampedText names the first pod with a reduced cache. The finding is the agent's; it may be empty.
+func clampedText(f *Facts, pods []string, finding string) string {
+	text := fmt.Sprintf("%s started with less memory than the plan assumes (%s), so its cache is smaller", podsText(len(pods)), pods[0])
+	if finding != "" {
+		text += ": " + finding
+	}
+	return text + "; restart to apply the plan: " + restartCommand(f)
+}
+
+// reportPortSharedText names a pod with the host's network that shares the port of the report.
+func reportPortSharedText(p *Pod) string {
+	return fmt.Sprintf("pod %s has the network of node %s, where another process uses port %d, so only one of them serves its report; run at most one such "+
+		"pod on a node (podAntiAffinity), or set hostNetwork: false", p.Name, p.Node, report.Port)
+}
+
+// throttledText describes a pod whose kernel throttles it before it reaches the required limit.
+func throttledText(p *Pod, required int64) string {
+	return fmt.Sprintf("pod %s: the kernel throttles its memory above %s (memory.high), but %s are required; raise the memory request, or turn off "+
+		"MemoryQoS on the node", p.Name, bytesText(p.Report.Report.Cgroup.High), bytesText(required))
+}
+
 // unlimitedArenasText names a pod whose glibc has no limit on its arenas: the container's envFrom kept the variable from being injected.
 func unlimitedArenasText(p *Pod) string {
 	return fmt.Sprintf("pod %s: glibc has no limit on its arenas, so native memory may exceed the plan; set MALLOC_ARENA_MAX=2 in the container's `env`, "+
