@@ -39,7 +39,7 @@ type StreamAppReconciler struct {
 // The rights of the operator, verb by verb. The files that use a right give its reason.
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
-// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete;write-plans
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch

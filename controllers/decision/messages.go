@@ -317,7 +317,8 @@ func UnknownClusterText(cluster, namespace, applicationID string) string {
 
 // AgentConflictText is for a ConfigMap of the agent with other content.
 func AgentConflictText(configMap string) string {
-	return fmt.Sprintf("ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: delete it", configMap)
+	return fmt.Sprintf("ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: "+
+		"delete it, with the verb delete-plans on podinjections", configMap)
 }
 
 // ResizedText describes an accepted resize. A mutating webhook or the default of a LimitRange may have changed the limit.
