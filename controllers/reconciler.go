@@ -33,7 +33,8 @@ type StreamAppReconciler struct {
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	volatile volatileMemory
+	injectionPolicy injectionCheck
+	volatile        volatileMemory
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
@@ -45,6 +46,7 @@ type StreamAppReconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile gathers, decides and acts for one StreamApp.

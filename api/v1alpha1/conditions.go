@@ -197,6 +197,9 @@ const (
 	// budgeted.
 	ReasonBestEffort = "BestEffort"
 
+	// ReasonInjectionUnavailable: the cluster cannot inject plans into new pods.
+	ReasonInjectionUnavailable = "InjectionUnavailable"
+
 	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"
 )

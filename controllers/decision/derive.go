@@ -42,6 +42,9 @@ func deriveFacts(w World, m Memory) Facts {
 		now := usageOf(f.Container, f.Workload.Replicas, w.App.Spec.Memory.Requests, f.Pods)
 		f.Cap = namespaceCap(w.LimitRanges, w.ResourceQuotas, now)
 	}
+	if w.InjectionUnavailable != "" && f.Mode() == v1alpha1.ModeEnforce {
+		f.InjectionUnavailable = Problem{v1alpha1.ReasonInjectionUnavailable, w.InjectionUnavailable}
+	}
 	f.TargetProblem = targetProblem(&f)
 	return f
 }

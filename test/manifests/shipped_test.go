@@ -142,7 +142,14 @@ func TestManagerRunsRestricted(t *testing.T) {
 	if got := *deployment.Spec.Replicas; got != 2 {
 		t.Errorf("%d replicas, want 2", got)
 	}
-	for _, c := range deployment.Spec.Template.Spec.Containers {
+	spec := deployment.Spec.Template.Spec
+	if security := spec.SecurityContext; security.RunAsUser != nil || security.RunAsGroup != nil || security.FSGroup != nil {
+		t.Error("the pod has fixed IDs, which OpenShift refuses: it assigns them from the range of the namespace")
+	}
+	for _, c := range spec.Containers {
+		if c.SecurityContext.RunAsUser != nil || c.SecurityContext.RunAsGroup != nil {
+			t.Errorf("container %s has fixed IDs", c.Name)
+		}
 		if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
 			t.Errorf("container %s can write its root file system", c.Name)
 		}
@@ -153,7 +160,7 @@ func TestManagerRunsRestricted(t *testing.T) {
 	// The namespace enforces the standard, so the API server checks the template.
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "manager"},
-		Spec:       deployment.Spec.Template.Spec,
+		Spec:       spec,
 	}
 	if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
 		t.Errorf("creating a pod of the operator: %v", err)
