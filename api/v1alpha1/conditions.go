@@ -147,6 +147,9 @@ const (
 	// ReasonResizeRefused: the API server rejected the resize; the message contains the reason.
 	ReasonResizeRefused = "ResizeRefused"
 
+	// ReasonNodeCapacity: the nodes of pods have less free memory than the required limits. Move pods, or add nodes.
+	ReasonNodeCapacity = "NodeCapacity"
+
 	// ReasonResizeError: the kubelet failed to carry out the resize.
 	ReasonResizeError = "ResizeError"
 
@@ -168,6 +171,9 @@ const (
 	// ReasonNotBounded: a pod has reported that its stores could not be bounded, so they count with default RocksDB
 	// memory.
 	ReasonNotBounded = "NotBounded"
+
+	// ReasonPlanClamped: a process started with less memory than its plan assumes, so its agent reduced the shared cache.
+	ReasonPlanClamped = "PlanClamped"
 
 	// ReasonPublishing: pods have not acknowledged the published plan yet.
 	ReasonPublishing = "Publishing"
@@ -196,6 +202,10 @@ const (
 	// ReasonBestEffort: the pods have neither requests nor limits (QoS class BestEffort), so memory cannot be
 	// budgeted.
 	ReasonBestEffort = "BestEffort"
+
+	// ReasonReportPortShared: pods with the host's network share the port of the report with another process of their
+	// node, so the agents of some pods cannot serve their reports.
+	ReasonReportPortShared = "ReportPortShared"
 
 	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"

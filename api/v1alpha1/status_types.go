@@ -68,7 +68,8 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
 
-	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
+	// podsUnavailableSinceTime is the time since which pods are unavailable that are not expected back: no replacement is
+	// pending, or more pods are unavailable than the plan covers.
 	// After 30 seconds the missing pods count as pod failures.
 	// +optional
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
@@ -375,6 +376,13 @@ type MeasuredRegions struct {
 	// applicationHeap is the live heap after full collections, without the record cache.
 	// +optional
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
+
+	// heapPercent is the percentage of the limit that the JVM has as its heap, if the image sets it outside of the pod
+	// template. Without it the plan decides the heap.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	HeapPercent *int32 `json:"heapPercent,omitempty"`
 
 	// averageRecord is the average size of the written records.
 	// +optional

@@ -6,6 +6,7 @@ package decision
 import (
 	"cmp"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -47,7 +48,7 @@ var appliedChain = []check{
 	func(_ *Facts, _ *Decision, o *Outcome) *verdict { return falseIf(o.AgentNotInjected) },
 	// Injected memory is withdrawn.
 	func(f *Facts, d *Decision, _ *Outcome) *verdict {
-		if d.Memory.Withdrawal == nil {
+		if !d.withdrawn() {
 			return nil
 		}
 		return isFalse(v1alpha1.ReasonPodCreationRefused, withdrawnText(f, d))
@@ -60,6 +61,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonResizeRefused, resizesRefusedText(o))
 	},
 	resizesPending,
+	nodesFull,
 	// Resizes were requested.
 	func(_ *Facts, d *Decision, o *Outcome) *verdict {
 		if len(o.Resized)+len(d.Resizes) == 0 {
@@ -84,6 +86,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
 	},
 	podsNotBounded,
+	podsClamped,
 	// Pods have not loaded the plan.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.NotAcknowledged) == 0 {
@@ -91,6 +94,20 @@ var appliedChain = []check{
 		}
 		return isFalse(v1alpha1.ReasonPublishing, notAcknowledgedText(d))
 	},
+}
+
+// nodesFull: nodes cannot give the required limits.
+func nodesFull(f *Facts, d *Decision, _ *Outcome) *verdict {
+	var capped []*Pod
+	for i := range f.Pods {
+		if p := &f.Pods[i]; p.manageable() && d.Plan.Pods[p.Name].CappedByNode {
+			capped = append(capped, p)
+		}
+	}
+	if len(capped) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonNodeCapacity, nodeCapacityText(d, capped))
 }
 
 func observeMode(f *Facts, _ *Decision, _ *Outcome) *verdict {
@@ -107,7 +124,7 @@ func imageFailedToStart(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	failed := ""
 	for i := range f.Pods {
 		p := &f.Pods[i]
-		if p.Injected && p.Image == f.Container.Image && p.StartupFailed {
+		if p.Injected && p.Image == f.Container.Image && p.FailedStarts > 0 {
 			failed = cmp.Or(failed, p.Name)
 		}
 	}
@@ -168,6 +185,31 @@ func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	}
 	return nil
 }
+
+// podsClamped finds processes that had less memory at their start than the plan that they read.
+func podsClamped(f *Facts, _ *Decision, _ *Outcome) *verdict {
+	var pods []string
+	finding := ""
+	for _, p := range runningPods(f.Pods) {
+		r := p.Report.Report
+		if r == nil || r.Plan.Source != report.PlanClamped {
+			continue
+		}
+		pods = append(pods, p.Name)
+		for _, each := range r.Findings {
+			if each.Reason == findingPlanClamped {
+				finding = cmp.Or(finding, each.Message)
+			}
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonPlanClamped, clampedText(f, pods, finding))
+}
+
+// findingPlanClamped is the reason of the agent's finding with the amounts.
+const findingPlanClamped = "PlanClamped"
 
 func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var pods []string

@@ -32,6 +32,12 @@ func settle(t *testing.T, f fixture, changes ...testobjects.Change[report.Report
 	return f
 }
 
+// clamped is the report of a process with less memory than its plan assumes.
+func clamped(r *report.Report) {
+	r.Plan.Source = report.PlanClamped
+	r.Findings = []report.Finding{{Reason: "Other", Message: "another"}, {Reason: "PlanClamped", Message: "the plan assumes a limit of 2"}}
+}
+
 // notified gives a pod the annotations of its last refresh.
 func notified(revision string, count int, ago time.Duration) testobjects.Change[corev1.Pod] {
 	return func(p *corev1.Pod) {
@@ -76,7 +82,7 @@ func reportCases(t *testing.T) map[string]conditionCase {
 	withoutAgent.reports = nil
 	gone := failedFixture(t)
 	gone.pods = nil
-	gone.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)}
+	gone.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Minute)}
 	notBounded := func(r *report.Report) {
 		r.Bounded = report.BoundedOff
 		r.Findings = []report.Finding{{Reason: "TableFormat", Message: "the setter of the application uses a table that is not block-based"}}
@@ -107,13 +113,16 @@ func reportCases(t *testing.T) map[string]conditionCase {
 		"pods with the plan of an older operator, without the agent": reports(withoutAgent,
 			isTrue(v1alpha1.ReasonFromKafka, ""), isFalse(v1alpha1.ReasonRestartNeeded, "3 pods were created before the plan and run without the plan or the agent")),
 		"first pod ended before it reported": reports(failedFixture(t), isUnknown(v1alpha1.ReasonNotObserved, ""),
-			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the first pod with image registry.example/orders:1 ended before its agent reported, so pods with this "+
-				"image are no longer injected; a runtime image needs the module java.instrument. See kubectl -n shop logs -p orders-1; then delete the pod, "+
+			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "pods with image registry.example/orders:1 failed to start before their agent reported, so pods with this "+
+				"image are not injected for an hour; a runtime image needs the module java.instrument. See kubectl -n shop logs -p orders-1; then delete the pod, "+
 				"and deploy a new image or edit the StreamApp to retry")),
 		"image that failed to start, and its pod is gone": reports(gone, isUnknown(v1alpha1.ReasonNotObserved, ""),
 			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the module java.instrument. Deploy a new image or edit the StreamApp to retry")),
 		"stores without the bounds": reports(settledFixture(t, notBounded), isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonNotBounded, "RocksDB is not bounded in 3 pods (orders-0), so default RocksDB memory counts: the setter of")),
+		"less memory than the plan assumes": reports(settledFixture(t, clamped), isTrue(v1alpha1.ReasonFromReports, ""),
+			isFalse(v1alpha1.ReasonPlanClamped, "3 pods started with less memory than the plan assumes (orders-0), so its cache is smaller: the plan assumes "+
+				"a limit of 2; restart to apply the plan: kubectl -n shop rollout restart statefulset/orders")),
 		"plan that no pod has loaded": reports(notLoaded, isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonPublishing, "3 pods (orders-0) have not loaded it")),
 	}

@@ -22,8 +22,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/internal/testobjects"
@@ -152,7 +154,32 @@ func compatibleCases() map[string]conditionCase {
 			v1alpha1.ReasonInvalidSettings, "JVM flags of container app: JVM flags: -XX:+UseG1GC and -XX:+UseSerialGC"),
 		"two faults in JVM flags": incompatible(template("1Gi", jvmOptions("-Xms2g -Xmx1g -XX:+UseG1GC -XX:+UseSerialGC")),
 			v1alpha1.ReasonInvalidSettings, "lower -Xms or raise -Xmx; JVM flags of container app: JVM flags: -XX:+UseG1GC"),
+		"two pods with the network of one node": incompatible(onHostNetwork("orders-0", "", "node-0"),
+			v1alpha1.ReasonReportPortShared, "pod orders-0 has the network of node node-0, where another process uses port 7907"),
+		"report of another pod on the node": incompatible(onHostNetwork("orders-1", report.WrongPod, "node-1"),
+			v1alpha1.ReasonReportPortShared, "pod orders-1 has the network of node node-1"),
+		"agent of another application on the node": incompatible(onHostNetwork("orders-2", report.Unauthorized, "node-1"),
+			v1alpha1.ReasonReportPortShared, "pod orders-2 has the network of node node-2"),
+		"one pod of each node": {
+			fixture: onHostNetwork("orders-2", report.Unreachable, "node-1"),
+			want:    conditions{v1alpha1.ConditionCompatible: isTrue(v1alpha1.ReasonCompatible, "")},
+		},
 	}
+}
+
+// onHostNetwork returns pods with the host's network: orders-1 on a node, and one pod whose last request has failed.
+func onHostNetwork(failing string, fault report.Fault, node string) fixture {
+	g := reported()
+	host := func(p *corev1.PodTemplateSpec) { p.Spec.HostNetwork = true }
+	g.workload = testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", host))
+	g.pods[1].Spec.NodeName = node
+	if fault != "" {
+		r := g.reports[failing]
+		r.Err = &report.Error{Fault: fault}
+		r.Since = testobjects.Now
+		g.reports[failing] = r
+	}
+	return g
 }
 
 func assignmentCases() map[string]conditionCase {
@@ -294,6 +321,10 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	unavailable := settled
 	unavailable.group = nil
 	unavailable.groupErr = &assignment.Error{Class: assignment.ClassUnreachable}
+	fullNode := fixture{group: groupOf(20), workload: testobjects.StatefulSet(1, testobjects.PodTemplate("1Gi")), pods: testobjects.RunningPods(1, "1536Mi")}
+	fullNode.nodes = []*corev1.Node{testobjects.Node("node-0", corev1.ConditionTrue)}
+	fullNode.nodes[0].Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}
+	fullNode.nodeRequests = map[string]int64{"node-0": 4 << 30}
 	holding := settled
 	holding.app = testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = v1alpha1.ModeHold })
 	applied := func(f fixture, o Outcome, want *verdict) conditionCase {
@@ -325,6 +356,8 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 		"deferred resize":   applied(with(pod0, deferred(1)), Outcome{}, isFalse(v1alpha1.ReasonResizeDeferred, "of 1 pod is pending (Deferred): no room")),
 		"infeasible resize": applied(with(pod0, resizing(1, corev1.PodResizePending, corev1.PodReasonInfeasible, "too large")), Outcome{},
 			isFalse(v1alpha1.ReasonResizeInfeasible, "too large")),
+		"node without room": applied(fullNode, Outcome{}, isFalse(v1alpha1.ReasonNodeCapacity,
+			"the nodes of 1 pod have no room for the required limit: orders-0 requires 3153Mi, and node node-0 can give at most 1536Mi beside the requests of its other pods")),
 		"failed resize":      applied(with(pod0, failed), Outcome{}, isFalse(v1alpha1.ReasonResizeError, "cgroup")),
 		"resize in progress": applied(with(pod0, resizing(1, corev1.PodResizeInProgress, "", "")), Outcome{}, isFalse(v1alpha1.ReasonInProgress, "InProgress")),
 		"deferred and failed resizes: the failed one with its own message": applied(with(deferred(0), failed), Outcome{},

@@ -124,7 +124,7 @@ func (s *simulation) rest(t *testing.T) *baseline {
 		return nil
 	case f.Assignment.Group == nil, f.Failures.Unavailable+f.Failures.Starting > 0, !f.Assignment.allTasksRun(), len(f.Assignment.Remembered) > 0:
 		return nil
-	case !d.Plan.Published.Fits, len(f.Images.excluded(f.Pods)) > 0, !f.Assignment.ProcessesMatched(f.Pods, f.Now):
+	case !d.Plan.Published.Fits, len(f.Images.excluded(f.Pods, f.Now)) > 0, !f.Assignment.ProcessesMatched(f.Pods, f.Now):
 		return nil
 	}
 	for i := range f.Pods {

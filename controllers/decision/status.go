@@ -224,6 +224,19 @@ func diverges(d *Decision, p *Pod, entry *v1alpha1.PodStatus) bool {
 	return !sameLimit || !sameRequired || !asPublished
 }
 
+// throttledPod describes the first pod that the kernel throttles below its required limit; empty without one. Such a JVM stalls instead of being
+// killed.
+func throttledPod(d *Decision) string {
+	for _, p := range runningPods(d.Facts.Pods) {
+		r := p.Report.Report
+		required := d.Plan.Pods[p.Name].RequiredNow
+		if r != nil && r.Cgroup.High > 0 && r.Cgroup.High < required && d.Plan.TasksKnown {
+			return throttledText(&p, required)
+		}
+	}
+	return ""
+}
+
 // warningsOf returns the warnings, sorted.
 func warningsOf(d *Decision) []string {
 	plan := &d.Plan
@@ -236,6 +249,9 @@ func warningsOf(d *Decision) []string {
 	}
 	if plan.ColdStart > plan.Limit {
 		warnings = append(warnings, coldStartText(plan))
+	}
+	if text := throttledPod(d); text != "" {
+		warnings = append(warnings, text)
 	}
 	for i := range warnings {
 		warnings[i] = truncate(warnings[i])
