@@ -72,7 +72,7 @@ func (r *StreamAppReconciler) applyAgent(ctx context.Context, d *decision.Decisi
 	}
 	found := findConfigMap(agents, name)
 	injected := d.Facts.Injection != nil && d.Facts.Injection.Spec.AgentConfigMap == name
-	needed := found != nil && ownedBy(found, d.Facts.Workload.UID) && found.Annotations[annotationUnused] == ""
+	needed := found != nil && hasOwners(found, d) && !unneeded(found)
 	if injected && needed {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (r *StreamAppReconciler) writeAgent(ctx context.Context, d *decision.Decisi
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the agent to ConfigMap %s: %w", name, err)
 	}
-	if found == nil || found.Annotations[annotationUnused] == "" {
+	if found == nil || !unneeded(found) {
 		return nil
 	}
 	return r.markNeeded(ctx, found)

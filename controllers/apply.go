@@ -61,17 +61,16 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr, removeErr})
 }
 
-// applyPlan writes the plan's ConfigMap. Its owner is the workload, not the StreamApp: pods mount it, and must find it for as long as the
-// workload exists.
+// applyPlan writes the plan's ConfigMap. Pods mount it, and must find it for as long as the workload or the StreamApp exists.
 func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
 	name := decision.PlanConfigMapName(d.Facts.App.Name)
 	found := d.Facts.PlanConfigMap
-	unneeded := found != nil && found.Annotations[annotationUnused] != ""
+	wasUnneeded := found != nil && unneeded(found)
 	files, err := r.withToken(ctx, d, found)
 	if err != nil {
 		return err
 	}
-	if found != nil && maps.Equal(found.Data, files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded {
+	if found != nil && maps.Equal(found.Data, files) && hasOwners(found, d) && !wasUnneeded {
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "revision", d.Revision)
@@ -79,7 +78,7 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
-	if unneeded {
+	if wasUnneeded {
 		if err := r.markNeeded(ctx, found); err != nil {
 			return err
 		}
@@ -114,6 +113,11 @@ func (r *StreamAppReconciler) applyInjection(ctx context.Context, d *decision.De
 	app := d.Facts.App
 	found := d.Facts.Injection
 	withdrawal := withdrawalAnnotation(d)
+	if found != nil && unneeded(found) {
+		if err := r.markNeeded(ctx, found); err != nil {
+			return err
+		}
+	}
 	if found != nil && equality.Semantic.DeepEqual(found.Spec, *d.Injection) && ownedBy(found, app.UID) &&
 		found.Annotations[decision.AnnotationWithdrawal] == withdrawal {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,18 +17,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// unneededFor is how long an unneeded ConfigMap stays: a restarting kubelet, or a pod in creation, still finds it.
+// unneededFor is how long an unneeded object stays. A restarting kubelet, or a pod in creation, still finds an unneeded ConfigMap, and a
+// workload that is created again still finds its injection.
 const unneededFor = time.Hour
 
-// configMapIntent returns a ConfigMap that belongs to the workload.
+// configMapIntent returns a ConfigMap with two owners, the workload and the StreamApp: either may be deleted and created again without it.
+// Neither is its controller. It is garbage once both are gone.
 func configMapIntent(d *decision.Decision, name string) *corev1ac.ConfigMapApplyConfiguration {
-	workload := d.Facts.Workload
-	return corev1ac.ConfigMap(name, d.Facts.App.Namespace).
-		WithLabels(map[string]string{labelManagedBy: managedBy, labelStreamApp: d.Facts.App.Name}).
-		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("apps/v1").WithKind(string(workload.Kind)).WithName(workload.Name).WithUID(workload.UID))
+	app, workload := d.Facts.App, d.Facts.Workload
+	owner := metav1ac.OwnerReference
+	return corev1ac.ConfigMap(name, app.Namespace).
+		WithLabels(map[string]string{labelManagedBy: managedBy, labelStreamApp: app.Name}).
+		WithOwnerReferences(
+			owner().WithAPIVersion("apps/v1").WithKind(string(workload.Kind)).WithName(workload.Name).WithUID(workload.UID),
+			owner().WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("StreamApp").WithName(app.Name).WithUID(app.UID))
+}
+
+// hasOwners returns whether an object has the owners of [configMapIntent].
+func hasOwners(object client.Object, d *decision.Decision) bool {
+	return ownedBy(object, d.Facts.Workload.UID) && ownedBy(object, d.Facts.App.UID)
 }
 
 // ownedBy returns whether an object has an owner with this UID.
@@ -40,29 +52,45 @@ func ownedBy(object client.Object, uid types.UID) bool {
 	return false
 }
 
-// markNeeded removes the annotation of an unneeded ConfigMap.
-func (r *StreamAppReconciler) markNeeded(ctx context.Context, configMap *corev1.ConfigMap) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotationUnused)
-	if err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner)); err != nil {
-		return fmt.Errorf("marking ConfigMap %s as needed: %w", configMap.Name, err)
+// unneeded returns whether an object is marked as unneeded.
+func unneeded(object client.Object) bool { return object.GetAnnotations()[annotationUnused] != "" }
+
+// markNeeded removes the annotation of an unneeded object.
+func (r *StreamAppReconciler) markNeeded(ctx context.Context, object client.Object) error {
+	if err := r.annotateUnused(ctx, object, "null"); err != nil {
+		return fmt.Errorf("marking %s as needed: %w", object.GetName(), err)
 	}
 	return nil
 }
 
-// removeUnused notes the time since which a ConfigMap is unneeded, and deletes it after unneededFor if a live list shows no pod that mounts it. It
-// returns the time after which to look again; 0 for never.
-func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
-	since, err := time.Parse(time.RFC3339, configMap.Annotations[annotationUnused])
-	if err != nil {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationUnused, now.UTC().Format(time.RFC3339))
-		err := r.Patch(ctx, configMap.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("marking ConfigMap %s as unneeded: %w", configMap.Name, err)
-		}
-		return unneededFor, nil
+// unneededLeft returns the time until an unneeded object may be deleted; 0 if it may be deleted now. The first call notes the time.
+func (r *StreamAppReconciler) unneededLeft(ctx context.Context, object client.Object, now time.Time) (time.Duration, error) {
+	since, err := time.Parse(time.RFC3339, object.GetAnnotations()[annotationUnused])
+	if err == nil {
+		return max(0, unneededFor-now.Sub(since)), nil
 	}
-	if wait := unneededFor - now.Sub(since); wait > 0 {
-		return wait, nil
+	if err := r.annotateUnused(ctx, object, strconv.Quote(now.UTC().Format(time.RFC3339))); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("marking %s as unneeded: %w", object.GetName(), err)
+	}
+	return unneededFor, nil
+}
+
+// annotateUnused sets annotationUnused to a JSON value.
+func (r *StreamAppReconciler) annotateUnused(ctx context.Context, object client.Object, value string) error {
+	copied, ok := object.DeepCopyObject().(client.Object) // the object is the cache's
+	if !ok {
+		return fmt.Errorf("%T is not an object", object)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotationUnused, value)
+	return r.Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
+}
+
+// removeUnused deletes a ConfigMap that has been unneeded for unneededFor, if a live list shows no pod that mounts it. It returns the time after
+// which to look again; 0 for never.
+func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
+	wait, err := r.unneededLeft(ctx, configMap, now)
+	if wait > 0 || err != nil {
+		return wait, err
 	}
 	var pods corev1.PodList
 	if err := r.APIReader.List(ctx, &pods, client.InNamespace(configMap.Namespace)); err != nil {

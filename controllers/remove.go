@@ -18,9 +18,14 @@ import (
 )
 
 // remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; plan and agents after
-// unneededFor.
+// unneededFor. If the target is missing, the injection and everything that it names stay for unneededFor.
 func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, agents []corev1.ConfigMap, outcome *decision.Outcome) error {
 	if injection := d.Facts.Injection; injection != nil {
+		if d.InjectionStays {
+			again, err := r.removeUnneededInjection(ctx, injection, d.Facts.Now)
+			outcome.RecheckAfter = again
+			return err
+		}
 		log.FromContext(ctx).V(1).Info("Removing injection", "podInjection", injection.Name)
 		if err := r.Delete(ctx, injection); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing PodInjection %s: %w", injection.Name, err)
@@ -30,6 +35,20 @@ func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, 
 	again, err := r.removeConfigMaps(ctx, agents, d.Facts.PlanConfigMap, d.Facts.Now)
 	outcome.RecheckAfter = again
 	return err
+}
+
+// removeUnneededInjection deletes the injection of a missing target after unneededFor. It returns the time after which to look
+// again; 0 for never.
+func (r *StreamAppReconciler) removeUnneededInjection(ctx context.Context, injection *v1alpha1.PodInjection, now time.Time) (time.Duration, error) {
+	wait, err := r.unneededLeft(ctx, injection, now)
+	if wait > 0 || err != nil {
+		return wait, err
+	}
+	log.FromContext(ctx).V(1).Info("Removing injection of a missing target", "podInjection", injection.Name)
+	if err := r.Delete(ctx, injection, client.Preconditions{UID: &injection.UID}); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("removing PodInjection %s: %w", injection.Name, err)
+	}
+	return 0, nil // its deletion causes the pass that finds the plan unneeded
 }
 
 // removeOrphan removes the objects of a StreamApp that is gone. The garbage collector removes the injection as well; this is for clusters in
