@@ -24,7 +24,7 @@ import (
 
 // apply writes the differences, in an order in which each write is safe if the next one never happens: the agent and the plan first, both read
 // back; then the injection that names them; then the limits of running pods; and last the refreshes that make the kubelet load the
-// plan. Unneeded agents are removed at the end.
+// plan.
 func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (*decision.Outcome, error) {
 	outcome := &decision.Outcome{}
 	for _, refused := range d.Refused {
@@ -36,14 +36,10 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 		}
 		return outcome, r.applyInjection(ctx, d)
 	}
-	agents, err := r.agentConfigMaps(ctx, client.ObjectKeyFromObject(d.Facts.App))
-	if err != nil {
-		return outcome, err
-	}
 	if d.Injection == nil {
-		return outcome, r.remove(ctx, d, agents, outcome)
+		return outcome, r.remove(ctx, d, outcome)
 	}
-	if err := r.applyAgent(ctx, d, agents, outcome); err != nil {
+	if err := r.applyAgent(ctx, d, outcome); err != nil {
 		return outcome, err
 	}
 	if err := r.applyPlan(ctx, d, outcome); err != nil {
@@ -54,11 +50,7 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 	}
 	resizeErr := r.applyResizes(ctx, d, outcome)
 	refreshErr := r.refresh(ctx, d) // the published plan is safe for every limit, raised or not
-	again, removeErr := r.removeAgents(ctx, agents, d.Injection.AgentConfigMap, d.Facts.Now)
-	if again > 0 {
-		outcome.Recheck(again)
-	}
-	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr, removeErr})
+	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr})
 }
 
 // applyPlan writes the plan's ConfigMap. Pods mount it, and must find it for as long as the workload or the StreamApp exists.

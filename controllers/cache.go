@@ -51,14 +51,14 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimConfigMap drops binary data: the agent, of which each StreamApp has a copy. The copies are verified at the source.
+// trimConfigMap drops binary data: the agent, of which each namespace has a copy. The copies are verified at the source.
 var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {
 		return object, nil
 	}
-	trimmed := configMap.DeepCopy()
-	trimmed.ManagedFields, trimmed.BinaryData = nil, nil
+	trimmed := &corev1.ConfigMap{ObjectMeta: configMap.ObjectMeta, Data: configMap.Data, Immutable: configMap.Immutable}
+	trimmed.ManagedFields = nil
 	return trimmed, nil
 })
 
@@ -111,6 +111,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 // Names of the fields by which the cache is indexed.
 const (
 	indexPodWorkload     = "streamweir.workload" // pods: kind/name of the workload that owns them
+	indexPodConfigMap    = "streamweir.config"   // pods: the ConfigMaps of agent and plan that they mount
 	indexPodNode         = "streamweir.node"     // pods: the node they run on
 	indexStreamAppTarget = "streamweir.target"   // StreamApps: kind/name of their target
 )

@@ -39,7 +39,7 @@ func largePod() *corev1.Pod {
 		}}
 		p.Spec.InitContainers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
 		p.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: v1alpha1.AgentVolume, VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-agent-orders-0123456789"}},
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-agent-0123456789"}},
 		}}, {Name: v1alpha1.PlanVolume, VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-plan-orders"}},
 		}}}
@@ -115,7 +115,7 @@ func TestTrimmedNodeKeepsItsNameAndReadiness(t *testing.T) {
 
 func TestTrimmedConfigMapDropsTheJar(t *testing.T) {
 	large := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "streamweir-agent-orders-0123456789", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "streamweir-agent-0123456789", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}},
 		Data:       map[string]string{"revision": "first"}, BinaryData: map[string][]byte{v1alpha1.AgentJarKey: []byte("PK")}, Immutable: new(true),
 	}
 	result, err := trimConfigMap(large.DeepCopy())

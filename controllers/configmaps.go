@@ -19,6 +19,7 @@ import (
 
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/decision"
+	"streamweir.dev/streamweir/internal/tracker"
 )
 
 // unneededFor is how long an unneeded object stays. A restarting kubelet, or a pod in creation, still finds an unneeded ConfigMap, and a
@@ -72,7 +73,7 @@ func (r *StreamAppReconciler) unneededLeft(ctx context.Context, object client.Ob
 	if err := r.annotateUnused(ctx, object, strconv.Quote(now.UTC().Format(time.RFC3339))); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("marking %s as unneeded: %w", object.GetName(), err)
 	}
-	return unneededFor, nil
+	return tracker.Jitter(unneededFor), nil
 }
 
 // annotateUnused sets annotationUnused to a JSON value.
@@ -85,27 +86,70 @@ func (r *StreamAppReconciler) annotateUnused(ctx context.Context, object client.
 	return r.Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
 }
 
-// removeUnused deletes a ConfigMap that has been unneeded for unneededFor, if a live list shows no pod that mounts it. It returns the time after
-// which to look again; 0 for never.
+// removeUnused deletes a ConfigMap that has been unneeded for unneededFor, if neither a pod mounts it nor a PodInjection names it as the agent.
+// Both are looked up at the source before the deletion, which fails if the ConfigMap was changed since. It returns the time after which to look
+// again; 0 for never.
 func (r *StreamAppReconciler) removeUnused(ctx context.Context, configMap *corev1.ConfigMap, now time.Time) (time.Duration, error) {
 	wait, err := r.unneededLeft(ctx, configMap, now)
 	if wait > 0 || err != nil {
 		return wait, err
 	}
-	var pods corev1.PodList
-	if err := r.APIReader.List(ctx, &pods, client.InNamespace(configMap.Namespace)); err != nil {
-		return 0, fmt.Errorf("listing the pods that mount ConfigMap %s: %w", configMap.Name, err)
-	}
-	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return mounts(&p, configMap.Name) }) {
-		return unneededFor, nil
+	for _, used := range []func(context.Context, *corev1.ConfigMap) (bool, error){r.mountedInCache, r.mounted, r.namedAsAgent} {
+		if is, err := used(ctx, configMap); is || err != nil {
+			return tracker.Jitter(unneededFor), err
+		}
 	}
 	log.FromContext(ctx).V(1).Info("Removing ConfigMap that no pod mounts", "configMap", configMap.Name)
-	if err := r.Delete(ctx, configMap, client.Preconditions{UID: &configMap.UID}); client.IgnoreNotFound(err) != nil {
+	unchanged := client.Preconditions{UID: &configMap.UID, ResourceVersion: &configMap.ResourceVersion}
+	if err := r.Delete(ctx, configMap, unchanged); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("removing ConfigMap %s: %w", configMap.Name, err)
 	}
 	return 0, nil
 }
 
-func mounts(pod *corev1.Pod, configMap string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == configMap })
+// mountedInCache returns whether a pod in the cache mounts a ConfigMap, which spares the look at the source.
+func (r *StreamAppReconciler) mountedInCache(ctx context.Context, configMap *corev1.ConfigMap) (bool, error) {
+	var pods corev1.PodList
+	err := r.List(ctx, &pods, client.InNamespace(configMap.Namespace), client.MatchingFields{indexPodConfigMap: configMap.Name}, client.Limit(1))
+	return len(pods.Items) > 0, err
+}
+
+// podPage is the number of pods in one response of the API server. A page of pods with two containers has about 7 MB.
+const podPage = 500
+
+// mounted returns whether a pod mounts a ConfigMap. It reads the pods of the namespace at the source, page by page.
+func (r *StreamAppReconciler) mounted(ctx context.Context, configMap *corev1.ConfigMap) (bool, error) {
+	mounts := func(p corev1.Pod) bool { return slices.Contains(mountedConfigMaps(&p), configMap.Name) }
+	page := ""
+	for {
+		var pods corev1.PodList
+		if err := r.APIReader.List(ctx, &pods, client.InNamespace(configMap.Namespace), client.Limit(podPage), client.Continue(page)); err != nil {
+			return false, fmt.Errorf("listing the pods that mount ConfigMap %s: %w", configMap.Name, err)
+		}
+		if slices.ContainsFunc(pods.Items, mounts) {
+			return true, nil
+		}
+		if page = pods.Continue; page == "" {
+			return false, nil
+		}
+	}
+}
+
+// namedAsAgent returns whether a PodInjection names a ConfigMap as its agent, at the source.
+func (r *StreamAppReconciler) namedAsAgent(ctx context.Context, configMap *corev1.ConfigMap) (bool, error) {
+	if !isAgent(configMap) {
+		return false, nil
+	}
+	return named(ctx, r.APIReader, configMap)
+}
+
+// mountedConfigMaps returns the names of the ConfigMaps that a pod mounts.
+func mountedConfigMaps(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].ConfigMap; source != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,9 +16,9 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; plan and agents after
+// remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; the plan after
 // unneededFor. If the target is missing, the injection and everything that it names stay for unneededFor.
-func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, agents []corev1.ConfigMap, outcome *decision.Outcome) error {
+func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
 	if injection := d.Facts.Injection; injection != nil {
 		if d.InjectionStays {
 			again, err := r.removeUnneededInjection(ctx, injection, d.Facts.Now)
@@ -32,7 +31,10 @@ func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, 
 		}
 		outcome.Removed = true
 	}
-	again, err := r.removeConfigMaps(ctx, agents, d.Facts.PlanConfigMap, d.Facts.Now)
+	if d.Facts.PlanConfigMap == nil {
+		return nil
+	}
+	again, err := r.removeUnused(ctx, d.Facts.PlanConfigMap, d.Facts.Now)
 	outcome.RecheckAfter = again
 	return err
 }
@@ -62,26 +64,9 @@ func (r *StreamAppReconciler) removeOrphan(ctx context.Context, key client.Objec
 			return 0, fmt.Errorf("removing PodInjection %s of a deleted StreamApp: %w", key.Name, err)
 		}
 	}
-	agents, err := r.agentConfigMaps(ctx, key)
-	if err != nil {
-		return 0, err
+	var plan corev1.ConfigMap
+	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: decision.PlanConfigMapName(key.Name)}, &plan); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	var plan *corev1.ConfigMap
-	var configMap corev1.ConfigMap
-	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: decision.PlanConfigMapName(key.Name)}, &configMap); client.IgnoreNotFound(err) != nil {
-		return 0, err
-	} else if err == nil {
-		plan = &configMap
-	}
-	return r.removeConfigMaps(ctx, agents, plan, r.Clock.Now())
-}
-
-// removeConfigMaps removes agents and plan, which may be nil. It returns the time after which to look again; 0 for never.
-func (r *StreamAppReconciler) removeConfigMaps(ctx context.Context, agents []corev1.ConfigMap, plan *corev1.ConfigMap, now time.Time) (time.Duration, error) {
-	again, err := r.removeAgents(ctx, agents, "", now)
-	if plan == nil {
-		return again, err
-	}
-	after, planErr := r.removeUnused(ctx, plan, now)
-	return decision.Earliest(again, after), utilerrors.NewAggregate([]error{err, planErr})
+	return r.removeUnused(ctx, &plan, r.Clock.Now())
 }
