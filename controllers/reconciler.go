@@ -30,6 +30,8 @@ type StreamAppReconciler struct {
 	// AgentJar is the agent for new pods; empty if they get none.
 	AgentJar []byte
 	Clock    clock.PassiveClock
+	// Config is the configuration of the operator; nil without one.
+	Config Configuration
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 

@@ -48,6 +48,11 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 			return fmt.Errorf("setting up the changes of reports: %w", err)
 		}
 	}
+	if r.Config != nil {
+		if err := mgr.Add(&configForwarder{r, changes}); err != nil {
+			return fmt.Errorf("setting up the changes of the configuration: %w", err)
+		}
+	}
 	collector := agentCollector{r}
 	if err := collector.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the removal of agents: %w", err)
@@ -133,6 +138,34 @@ func (f *changeForwarder) Start(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: types.NamespacedName{Namespace: namespace, Name: name}}:
+			}
+		}
+	}
+}
+
+// configForwarder requests a pass of every StreamApp after a change of the operator's configuration.
+type configForwarder struct {
+	*StreamAppReconciler
+	to chan<- event.TypedGenericEvent[types.NamespacedName]
+}
+
+// Start forwards until the context ends.
+func (f *configForwarder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.Config.Changes():
+		}
+		var apps v1alpha1.StreamAppList
+		if err := f.List(ctx, &apps); err != nil {
+			return fmt.Errorf("listing the StreamApps: %w", err)
+		}
+		for _, request := range requestsFor(apps.Items) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: request.NamespacedName}:
 			}
 		}
 	}
