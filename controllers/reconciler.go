@@ -35,7 +35,8 @@ type StreamAppReconciler struct {
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	volatile volatileMemory
+	volatile  volatileMemory
+	podWrites podWriteBudget
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// concurrentReconciles: passes are short, and only the API server's responses take time.
-	concurrentReconciles = 4
+	// concurrentReconciles: passes mostly await the API server. A pass that writes to thousands of pods takes up to a minute, and several of
+	// them must leave workers to the other applications. More workers add no load: the writes to pods share one budget.
+	concurrentReconciles = 16
 	// reconciliationTimeout ends a pass that hangs on the API server.
 	reconciliationTimeout = time.Minute
 )
