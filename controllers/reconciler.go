@@ -70,7 +70,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	// Decide.
 	decided := decision.Decide(world, memory)
 
-	// Act: write the differences, then the status once, whatever the result of the writes, then send events.
+	// Act: write the differences, then the status once, whatever the result of the writes, then send an event.
 	outcome, applyErr := r.apply(ctx, &decided)
 	outcome.WriteError = utilerrors.FilterOut(applyErr, apierrors.IsConflict)
 	r.volatile.set(request.String(), decided.Memory.Volatile)
@@ -80,7 +80,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		recordMetrics(&app, decided.Plan.Tolerated)
 		wrote := outcome.Published || outcome.Removed || len(outcome.Resized) > 0
 		if changed || wrote {
-			r.sendEvents(&app, decision.EventsOf(before, app.Status.Conditions, outcome))
+			r.sendEvent(&app, decision.EventOf(before, app.Status.Conditions, outcome))
 		}
 	}
 	if err := errors.Join(applyErr, statusErr); err != nil {

@@ -28,9 +28,9 @@ func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.Str
 	return true, nil
 }
 
-// sendEvents sends the events of a pass. They follow the status, so that an event only describes a stored status.
-func (r *StreamAppReconciler) sendEvents(app *v1alpha1.StreamApp, events []decision.Event) {
-	for _, e := range events {
+// sendEvent sends the event of a pass, if there is one. It follows the status, so that it only describes a stored status.
+func (r *StreamAppReconciler) sendEvent(app *v1alpha1.StreamApp, e *decision.Event) {
+	if e != nil {
 		r.Recorder.Eventf(app, nil, e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 }
