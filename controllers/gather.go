@@ -24,6 +24,7 @@ import (
 // gather reads everything that a pass needs.
 func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamApp) (decision.World, error) {
 	w := decision.World{Now: r.Clock.Now(), App: app, AgentConfigMap: r.agentConfigMapFor(app)}
+	w.TrackedSince = r.volatile.trackedSince(client.ObjectKeyFromObject(app).String(), w.Now)
 	read := reader{StreamAppReconciler: r, ctx: ctx, app: app}
 	w.ConflictingApp = read.conflictingApp()
 	w.StatefulSet, w.Deployment = read.target()
@@ -121,7 +122,8 @@ func (r *reader) pods() []corev1.Pod {
 	return pods.Items
 }
 
-// nodes reads the nodes of pods. A node that does not exist is nil.
+// nodes reads the nodes of pods. A node that does not exist is nil. The cache may not have a new node yet, so a node that it lacks is read at
+// the source.
 func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
 	nodes := map[string]*corev1.Node{}
 	for i := range pods {
@@ -130,7 +132,8 @@ func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
 			continue
 		}
 		node := &corev1.Node{}
-		if !r.get(r.Client, client.ObjectKey{Name: name}, node) {
+		key := client.ObjectKey{Name: name}
+		if !r.get(r.Client, key, node) && !r.get(r.APIReader, key, node) {
 			node = nil
 		}
 		nodes[name] = node

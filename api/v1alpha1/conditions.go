@@ -48,6 +48,10 @@ const (
 
 	// ReasonObserving: the mode is Observe, and no problems were found.
 	ReasonObserving = "Observing"
+
+	// ReasonHeld: limits, injection and plan are held as they are. Applied is False. Ready is True if no problems were
+	// found.
+	ReasonHeld = "Held"
 )
 
 // Reasons of AssignmentKnown.

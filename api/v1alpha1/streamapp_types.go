@@ -53,12 +53,15 @@ type StreamAppList struct {
 }
 
 // Mode is the degree to which the operator acts.
-// +kubebuilder:validation:Enum=Observe;Enforce
+// +kubebuilder:validation:Enum=Observe;Hold;Enforce
 type Mode string
 
 const (
 	// ModeObserve writes status, events and metrics, and changes nothing else.
 	ModeObserve Mode = "Observe"
+
+	// ModeHold writes status, events and metrics, and keeps limits, injection, plan and agent exactly as they are.
+	ModeHold Mode = "Hold"
 
 	// ModeEnforce also injects the plan into new pods and raises the limits of running pods.
 	ModeEnforce Mode = "Enforce"
@@ -79,8 +82,9 @@ type StreamAppSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="container must be a DNS label"
 	Container string `json:"container,omitempty"`
 
-	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new
-	// pods and raises the limits of running pods). If not set, the mode is Observe.
+	// mode is Observe (the operator writes status, events and metrics, and removes the injection), Enforce (it also
+	// injects the plan into new pods and raises the limits of running pods) or Hold (it keeps limits, injection and plan
+	// exactly as they are). If not set, the mode is Observe.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 

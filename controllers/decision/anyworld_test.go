@@ -273,6 +273,9 @@ func wantSafePlan(t *testing.T, d *Decision) {
 	if limit := d.Injection.Memory.Limit; limit != nil {
 		least = limit.Value()
 	}
+	if d.Facts.Injection != nil { // a pod may be created before the new injection is stored
+		least = min(least, storedLimit(&d.Facts))
+	}
 	for i := range d.Facts.Pods {
 		if p := &d.Facts.Pods[i]; p.Injected && p.readsPlan() {
 			least = min(least, p.EffectiveLimit().Value())

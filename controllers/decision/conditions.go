@@ -42,7 +42,8 @@ func first(chain []check, d *Decision, o *Outcome, otherwise *verdict) verdict {
 	return *otherwise
 }
 
-// ConditionOrder is the order in which conditions count for Ready: the first that is not True gives its reason.
+// ConditionOrder is the order in which conditions count for Ready: the first that is not True gives its reason. Applied is the last one: it
+// is False in the modes Observe and Hold, which does not count.
 var ConditionOrder = []string{
 	v1alpha1.ConditionCompatible, v1alpha1.ConditionAssignmentKnown, v1alpha1.ConditionFits, v1alpha1.ConditionCascadeSafe, v1alpha1.ConditionApplied,
 }
@@ -63,19 +64,16 @@ func judge(d *Decision, o *Outcome) map[string]verdict {
 
 // judgeReady sums the other conditions up.
 func judgeReady(verdicts map[string]verdict) verdict {
-	observing := false
 	for _, condition := range ConditionOrder {
 		v := verdicts[condition]
-		if v.reason == v1alpha1.ReasonObserveMode {
-			observing = true
-			continue
-		}
-		if v.status != metav1.ConditionTrue {
+		switch {
+		case v.reason == v1alpha1.ReasonObserveMode:
+			return *isTrue(v1alpha1.ReasonObserving, observingText)
+		case v.reason == v1alpha1.ReasonHeld:
+			return *isTrue(v1alpha1.ReasonHeld, heldText)
+		case v.status != metav1.ConditionTrue:
 			return v
 		}
-	}
-	if observing {
-		return *isTrue(v1alpha1.ReasonObserving, observingText)
 	}
 	return *isTrue(v1alpha1.ReasonPlanApplied, planAppliedText)
 }
@@ -137,7 +135,7 @@ func reportsAwaited(f *Facts, d *Decision, _ *Outcome) *verdict {
 	switch {
 	case len(pods) > 0:
 		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
-	case f.Mode() != v1alpha1.ModeEnforce:
+	case f.Mode() == v1alpha1.ModeObserve:
 		return isFalse(v1alpha1.ReasonNoSource, noSourceInObserveText)
 	case withoutAgent > 0:
 		return isUnknown(v1alpha1.ReasonNotObserved, podsWithoutAgentText(f, withoutAgent))

@@ -19,6 +19,13 @@ var appliedChain = []check{
 		}
 		return isFalse(v1alpha1.ReasonNotObserved, nothingToApplyText)
 	},
+	// Everything is held.
+	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
+		if d.Frozen.Reason != v1alpha1.ReasonHeld {
+			return nil
+		}
+		return falseIf(d.Frozen)
+	},
 	observeMode,
 	imageFailedToStart,
 	// Everything stays as it is.
@@ -87,7 +94,7 @@ var appliedChain = []check{
 }
 
 func observeMode(f *Facts, _ *Decision, _ *Outcome) *verdict {
-	if f.Mode() == v1alpha1.ModeEnforce {
+	if f.Mode() != v1alpha1.ModeObserve {
 		return nil
 	}
 	return isFalse(v1alpha1.ReasonObserveMode, observeModeText)

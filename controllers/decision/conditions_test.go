@@ -294,6 +294,8 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	unavailable := settled
 	unavailable.group = nil
 	unavailable.groupErr = &assignment.Error{Class: assignment.ClassUnreachable}
+	holding := settled
+	holding.app = testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = v1alpha1.ModeHold })
 	applied := func(f fixture, o Outcome, want *verdict) conditionCase {
 		return conditionCase{fixture: f, outcome: o, want: conditions{v1alpha1.ConditionApplied: want}}
 	}
@@ -302,6 +304,7 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 		"no target":    applied(fixture{workload: missing{}, group: group}, Outcome{}, isFalse(v1alpha1.ReasonNotObserved, "no container to apply a plan to")),
 		"mode Observe": applied(fixture{app: testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = "" })}, Outcome{},
 			isFalse(v1alpha1.ReasonObserveMode, "nothing is applied")),
+		"mode Hold": applied(holding, Outcome{}, isFalse(v1alpha1.ReasonHeld, "kept as they are")),
 		"frozen: too little memory": applied(fixture{group: groupOf(40, 40, 40), app: enforced}, Outcome{},
 			isFalse(v1alpha1.ReasonInsufficientMemory, "nothing was changed")),
 		"frozen: scaled to zero": applied(scaledToZero, Outcome{}, isFalse(v1alpha1.ReasonNoPods, "nothing was changed: the workload is scaled to zero")),
@@ -358,6 +361,7 @@ func TestReadySumsUpTheOtherConditions(t *testing.T) {
 	}{
 		"all True":                    {"", nil, isTrue(v1alpha1.ReasonPlanApplied, "")},
 		"not Applied in mode Observe": {v1alpha1.ConditionApplied, isFalse(v1alpha1.ReasonObserveMode, "x"), isTrue(v1alpha1.ReasonObserving, "")},
+		"not Applied, held":           {v1alpha1.ConditionApplied, isFalse(v1alpha1.ReasonHeld, "x"), isTrue(v1alpha1.ReasonHeld, "")},
 		"a condition is False":        {v1alpha1.ConditionFits, isFalse("Bad", "worse"), isFalse("Bad", "worse")},
 		"a condition is Unknown":      {v1alpha1.ConditionAssignmentKnown, isUnknown("Open", "why"), isUnknown("Open", "why")},
 	}

@@ -18,6 +18,7 @@ func Decide(w World, m Memory) Decision {
 	f := deriveFacts(w, m)
 	d := Decision{Facts: f, Memory: nextMemory(&f)}
 	d.RecheckAfter = Earliest(f.Failures.recheckAfter, f.Assignment.recheckAfter(f.Pods, f.Now))
+	d.Frozen = held(&f)
 	if !f.plannable() {
 		return d
 	}
@@ -26,6 +27,10 @@ func Decide(w World, m Memory) Decision {
 	d.Plan = planApplication(&f, rollout, withdrawal != nil)
 	if d.Plan.TasksKnown {
 		d.Memory.Tasks = new(int32(d.Plan.Tasks))
+	}
+	if d.Frozen.Found() {
+		d.Refused = knownRefusals(&f, d.Memory.RefusedResizes)
+		return d
 	}
 	if f.Mode() != v1alpha1.ModeEnforce {
 		return d
@@ -59,6 +64,19 @@ func nextMemory(f *Facts) Memory {
 	return next
 }
 
+// held returns the reason for which the user or the operator's configuration holds everything as it is, if there is one. Only the status
+// is written then. In mode Observe there is something to hold only until the injection is removed.
+func held(f *Facts) Problem {
+	applied := f.Injection != nil || f.PlanConfigMap != nil
+	switch {
+	case f.Hold != "" && (f.Mode() != v1alpha1.ModeObserve || applied):
+		return Problem{v1alpha1.ReasonHeld, f.Hold}
+	case f.Mode() == v1alpha1.ModeHold:
+		return Problem{v1alpha1.ReasonHeld, holdModeText}
+	}
+	return Problem{}
+}
+
 // frozen returns the reason for which a pass must leave everything as it is, if there is one. Where no source will ever show the tasks, the
 // plan follows the limit and the JVM alone.
 func frozen(f *Facts, plan *Plan) Problem {
@@ -77,20 +95,27 @@ func frozen(f *Facts, plan *Plan) Problem {
 	return Problem{}
 }
 
-// tasksExpected returns whether a source of the tasks is configured, or the tasks were known before.
+// tasksExpected returns whether a source will show the tasks: a Kafka group is configured; or the tasks were known before, and the
+// injection or a pod has an agent, which will report them again.
 func tasksExpected(f *Facts) bool {
-	knownBefore := len(f.Images) > 0 && f.Memory.Tasks != nil
-	return f.Kafka.Unavailable.Reason != v1alpha1.ReasonNoSource || knownBefore
+	agent := f.Injection.Spec.AgentConfigMap != "" || slices.ContainsFunc(f.Pods, func(p Pod) bool { return p.AgentConfigMap != "" })
+	knownBefore := f.Memory.Tasks != nil
+	return f.Kafka.Unavailable.Reason != v1alpha1.ReasonNoSource || (knownBefore && agent)
 }
 
 // planTooLarge returns whether a pod that is created now gets less than the published plan is for: the template's limit was lowered, and
 // the injected limit does not apply to it. Then even a bootstrap plan is better.
 func planTooLarge(f *Facts) bool {
+	return publishedLimit(f.PlanConfigMap) > storedLimit(f)
+}
+
+// storedLimit returns the limit of a pod that is created now, with the injection as it is stored.
+func storedLimit(f *Facts) int64 {
 	limit := f.Container.Limit
 	if memory := f.Injection.Spec.Memory; memory.Limit != nil && memory.ForLimit.Cmp(*limit) == 0 {
 		limit = memory.Limit
 	}
-	return publishedLimit(f.PlanConfigMap) > limit.Value()
+	return limit.Value()
 }
 
 // rolloutInProgress returns whether pods that are expected back are unavailable, or have just returned. The tasks of the others are then in
@@ -130,8 +155,9 @@ func (d *Decision) withdraw(withdrawal *Withdrawal) {
 	d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, withdrawnFor-d.Facts.Now.Sub(withdrawal.Since)))
 }
 
-// publish chooses the files of the plan. A larger plan is published only after the kubelet has raised the limits, and a smaller one before new
-// pods get less: the planner makes it for the smallest limit of any pod that reads it.
+// publish chooses the files of the plan. A larger plan is published only after the kubelet has raised the limits and the injection with the
+// larger limit is stored, and a smaller one before new pods get less: the planner makes it for the smallest limit of any pod that reads it.
+// The stored injection is one of these limits, so growth takes two passes.
 func (d *Decision) publish(rollout bool) {
 	published := d.Facts.PlanConfigMap
 	staysInRollout := rollout && d.Memory.Withdrawal == nil
@@ -143,4 +169,10 @@ func (d *Decision) publish(rollout bool) {
 		d.Files = d.Plan.Published.File.Files()
 	}
 	d.Revision = d.Files[planfile.RevisionKey]
+	if injection := d.Facts.Injection; injection != nil && d.Memory.Withdrawal == nil && storedLimit(&d.Facts) < d.Plan.Limit {
+		d.RecheckAfter = Earliest(d.RecheckAfter, growthRecheck)
+	}
 }
+
+// growthRecheck is the time after which a larger plan is published if no event follows the write of the larger injection.
+const growthRecheck = 2 * time.Second

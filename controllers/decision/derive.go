@@ -10,7 +10,7 @@ import (
 // deriveFacts derives the facts of one pass.
 func deriveFacts(w World, m Memory) Facts {
 	f := Facts{
-		Now: w.Now, App: w.App, ConflictingApp: w.ConflictingApp, Kafka: w.Group,
+		Now: w.Now, TrackedSince: w.TrackedSince, App: w.App, Hold: w.Hold, ConflictingApp: w.ConflictingApp, Kafka: w.Group,
 		PlanConfigMap: w.PlanConfigMap, Injection: w.Injection, AgentConfigMap: w.AgentConfigMap,
 		SuppliedTopology: w.Topology, AssumeBounded: w.AssumeBounded, ColdStart: w.ColdStart, Memory: m,
 	}

@@ -14,8 +14,10 @@ import (
 
 // Facts are derived from the World and the Memory: each fact once. They are not changed afterwards.
 type Facts struct {
-	Now time.Time
-	App *v1alpha1.StreamApp
+	Now, TrackedSince time.Time
+	App               *v1alpha1.StreamApp
+	// Hold is the reason for which all applications are held; empty if they are not.
+	Hold string
 	// ConflictingApp is an older StreamApp with the same target; empty without one.
 	ConflictingApp string
 	// Workload and Container are nil if they were not found.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
@@ -294,4 +295,20 @@ func wantNoDiff(t *testing.T, name string, want, got any, options ...cmp.Option)
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
+}
+
+// manyReports are reports of three bounded pods with this number of tasks each.
+func manyReports(each int, changes ...testobjects.Change[report.Report]) map[string]report.PodReport {
+	return map[string]report.PodReport{
+		"orders-0": reportWith(0, each, changes...), "orders-1": reportWith(each, each, changes...), "orders-2": reportWith(2*each, each, changes...),
+	}
+}
+
+// publishedLimit returns the limit that the decision's plan is for; 0 without one.
+func (d *Decision) publishedLimit() int64 {
+	plan, err := planfile.Parse(d.Files)
+	if err != nil {
+		return 0
+	}
+	return plan.Limit
 }

@@ -25,6 +25,8 @@ const (
 	appliedText           = "the pods run with the limits and configuration of the plan"
 	planAppliedText       = "limits and configuration match the plan"
 	observingText         = "no problems found; nothing is changed in mode Observe"
+	holdModeText          = "limits, injection and plan are kept as they are in mode Hold"
+	heldText              = "no problems found; limits, injection and plan are held as they are"
 	observeModeText       = "nothing is applied in mode Observe"
 	noTargetText          = "there is no container to plan for"
 	nothingToApplyText    = "there is no container to apply a plan to"

@@ -145,6 +145,9 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 			input.PlanReaders = append(input.PlanReaders, memplan.Bytes(limit.Value()))
 		}
 	}
+	if f.Injection != nil { // a pod may be created before a larger injection is stored
+		input.PlanReaders = append(input.PlanReaders, memplan.Bytes(storedLimit(f)))
+	}
 	if f.Injection != nil && f.Injection.Spec.Memory.Limit != nil {
 		input.Current = memplan.Bytes(f.Injection.Spec.Memory.Limit.Value())
 	}

@@ -22,7 +22,12 @@ import (
 type World struct {
 	// Now is the time of the pass.
 	Now time.Time
-	App *v1alpha1.StreamApp
+	// TrackedSince is the time at which this process began to track the StreamApp: its sources are requested since then. Zero outside of
+	// the operator.
+	TrackedSince time.Time
+	App          *v1alpha1.StreamApp
+	// Hold is the reason for which the operator's configuration holds all applications; empty if it does not.
+	Hold string
 	// ConflictingApp is the name of an older StreamApp with the same target; empty without one.
 	ConflictingApp string
 

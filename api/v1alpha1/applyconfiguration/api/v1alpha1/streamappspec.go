@@ -19,8 +19,9 @@ type StreamAppSpecApplyConfiguration struct {
 	// container names the container that runs the application. If not set, the only container of the pod template is
 	// used.
 	Container *string `json:"container,omitempty"`
-	// mode is Observe (the operator writes status, events and metrics) or Enforce (it also injects the plan into new
-	// pods and raises the limits of running pods). If not set, the mode is Observe.
+	// mode is Observe (the operator writes status, events and metrics, and removes the injection), Enforce (it also
+	// injects the plan into new pods and raises the limits of running pods) or Hold (it keeps limits, injection and plan
+	// exactly as they are). If not set, the mode is Observe.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
 	// memory configures the allowed limits and the goals of the plan.
 	Memory *MemorySpecApplyConfiguration `json:"memory,omitempty"`
