@@ -41,7 +41,7 @@ const agentConfigMapPrefix = v1alpha1.ConfigMapPrefix + "agent-"
 // agentConfigMaps lists the ConfigMaps with agents of a StreamApp, of any version and without their content.
 func (r *StreamAppReconciler) agentConfigMaps(ctx context.Context, key client.ObjectKey) ([]corev1.ConfigMap, error) {
 	var all corev1.ConfigMapList
-	if err := r.List(ctx, &all, client.InNamespace(key.Namespace), client.MatchingLabels{labelManagedBy: managedBy, labelStreamApp: key.Name}); err != nil {
+	if err := r.List(ctx, &all, client.InNamespace(key.Namespace), client.MatchingLabels{labelManagedBy: managedBy, labelStreamApp: key.Name}, anyVersion); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps of the agent: %w", err)
 	}
 	var agents []corev1.ConfigMap

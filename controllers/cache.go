@@ -30,6 +30,15 @@ func CacheOptions() cache.Options {
 	}
 }
 
+// ClientOptions returns options with which a pass reads its StreamApp, plan and injection as the last pass wrote them: Get waits until the cache
+// has a pending write of the same object. Lists do not wait, see [anyVersion].
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
+}
+
+// anyVersion is for lists: they would wait for the writes of all applications.
+const anyVersion = client.DisableReadYourWritesConsistency
+
 // trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)

@@ -59,7 +59,7 @@ func (r *reader) list(name string, list client.ObjectList, options ...client.Lis
 	if r.err != nil {
 		return
 	}
-	if err := r.List(r.ctx, list, append(options, client.InNamespace(r.app.Namespace))...); err != nil {
+	if err := r.List(r.ctx, list, append(options, client.InNamespace(r.app.Namespace), anyVersion)...); err != nil {
 		r.err = fmt.Errorf("reading %s: %w", name, err)
 	}
 }

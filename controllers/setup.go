@@ -50,7 +50,7 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
-		For(&v1alpha1.StreamApp{}). // changes of the status, too: they correct a pass that compared with a stale status from the cache
+		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // the operator's own status needs no pass
 		Owns(&v1alpha1.PodInjection{}).
 		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsWithTarget), builder.WithPredicates(deleted())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
@@ -145,7 +145,7 @@ func appOfConfigMap(_ context.Context, object client.Object) []reconcile.Request
 // appsOfTarget lists the StreamApps with a target. More than one is a mistake of the user.
 func (r *StreamAppReconciler) appsOfTarget(ctx context.Context, namespace string, target decision.Target) []v1alpha1.StreamApp {
 	var apps v1alpha1.StreamAppList
-	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target.String()}); err != nil {
+	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target.String()}, anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", namespace, "target", target)
 	}
 	return apps.Items
@@ -178,7 +178,7 @@ func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Objec
 
 func (r *StreamAppReconciler) appsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.MatchingFields{indexPodNode: object.GetName()}); err != nil {
+	if err := r.List(ctx, &pods, client.MatchingFields{indexPodNode: object.GetName()}, anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list pods", "node", object.GetName())
 		return nil
 	}
@@ -226,7 +226,7 @@ func (r *StreamAppReconciler) appsOf(kind v1alpha1.WorkloadKind) handler.MapFunc
 
 func (r *StreamAppReconciler) appsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	var apps v1alpha1.StreamAppList
-	if err := r.List(ctx, &apps, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := r.List(ctx, &apps, client.InNamespace(object.GetNamespace()), anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", object.GetNamespace())
 	}
 	return requestsFor(apps.Items)
