@@ -125,7 +125,7 @@ func TestEventsDescribeChanges(t *testing.T) {
 		return found
 	}
 	f.Eventually(notes).Should(gomega.And(
-		gomega.HaveKeyWithValue("Warning RestartNeeded", gomega.And(
+		gomega.HaveKeyWithValue("Warning WouldCascade", gomega.And(
 			gomega.ContainSubstring("published a new plan for the pods. "), gomega.ContainSubstring("rollout restart statefulset/orders"))),
 		gomega.HaveKeyWithValue("Normal LimitRaised", gomega.ContainSubstring("pod orders-0 from "+bytesText(requiredLimit(6))+" to "+bytesText(requiredLimit(12)))),
 	))

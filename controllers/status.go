@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,28 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/decision"
 )
+
+// publishStatus writes the status, then the metrics and an event, unless it waits for the result of a change. It returns the time after which to
+// look again then. app is the StreamApp as it is stored.
+func (r *StreamAppReconciler) publishStatus(ctx context.Context, app *v1alpha1.StreamApp, d *decision.Decision, o *decision.Outcome) (time.Duration, error) {
+	status := decision.StatusOf(d, o)
+	sameGeneration := app.Status.ObservedGeneration == app.Generation
+	all, wait := r.unsettled.add(client.ObjectKeyFromObject(app).String(), sameGeneration && decision.Settling(d, o), &status, o)
+	if wait > 0 {
+		return wait, nil
+	}
+	before := app.Status.Conditions
+	changed, err := r.writeStatus(ctx, app, status)
+	if err != nil {
+		return 0, err
+	}
+	recordMetrics(app, d.Plan.Tolerated)
+	wrote := all.Published || all.Removed || len(all.Resized) > 0
+	if changed || wrote {
+		r.sendEvent(app, decision.EventOf(before, status.Conditions, &all))
+	}
+	return 0, nil
+}
 
 // writeStatus writes the status if it differs.
 func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.StreamApp, status v1alpha1.StreamAppStatus) (changed bool, err error) {
