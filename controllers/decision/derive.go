@@ -21,7 +21,7 @@ func deriveFacts(w World, m Memory) Facts {
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
 		f.Pods = podsOf(w.Pods, f.Container.Name, w.Nodes)
-		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
+		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil {
 		f.Pods = withReports(f.Pods, w.Reports, toTolerate)
