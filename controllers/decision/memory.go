@@ -50,6 +50,8 @@ type Volatile struct {
 	Topology KnownTopology
 	// RefusedResizes are resizes that the API server refused recently, by the pod's UID. After a restart each is requested once more.
 	RefusedResizes map[types.UID]RefusedResize
+	// RaisingSince is the time since which limits are being raised; zero if none is.
+	RaisingSince time.Time
 }
 
 // KnownTopology is a topology with its subtopologies as they were last seen in full.
