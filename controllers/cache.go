@@ -30,13 +30,13 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// ClientOptions returns options with which a pass reads its StreamApp, plan and injection as the last pass wrote them: Get waits until the cache
-// has a pending write of the same object. Lists do not wait, see [anyVersion].
+// ClientOptions returns options with which a pass reads what the last pass wrote: a read waits until the cache has the pending writes of the object,
+// and a list those of the kind.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
 }
 
-// anyVersion is for lists: they would wait for the writes of all applications.
+// anyVersion is for lists that need not contain the latest writes, and do not wait for those of other applications.
 const anyVersion = client.DisableReadYourWritesConsistency
 
 // trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations.

@@ -59,7 +59,7 @@ func (r *reader) list(name string, list client.ObjectList, options ...client.Lis
 	if r.err != nil {
 		return
 	}
-	if err := r.List(r.ctx, list, append(options, client.InNamespace(r.app.Namespace), anyVersion)...); err != nil {
+	if err := r.List(r.ctx, list, append(options, client.InNamespace(r.app.Namespace))...); err != nil {
 		r.err = fmt.Errorf("reading %s: %w", name, err)
 	}
 }
@@ -83,7 +83,8 @@ func (r *reader) key(name string) client.ObjectKey {
 
 func (r *reader) conflictingApp() string {
 	var same v1alpha1.StreamAppList
-	r.list("StreamApps with the same target", &same, client.MatchingFields{indexStreamAppTarget: decision.TargetOf(r.app).String()})
+	r.list("StreamApps with the same target", &same, client.MatchingFields{indexStreamAppTarget: decision.TargetOf(r.app).String()},
+		anyVersion)
 	return decision.ConflictingApp(r.app, same.Items)
 }
 
