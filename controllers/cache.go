@@ -30,8 +30,8 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// ClientOptions returns options with which a pass reads what the last pass wrote: a read waits until the cache has the pending writes of the object,
-// and a list those of the kind.
+// ClientOptions returns options for a client that reads its own writes: a read waits until the cache has the pending writes of the object, a list
+// for those of the kind.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
 }

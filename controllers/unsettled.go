@@ -31,8 +31,8 @@ type unsettledChange struct {
 	outcome decision.Outcome
 }
 
-// recall replaces the status of a StreamApp by that of its last pass if that was not written. Conditions stay as they are stored, so that one
-// that returns to its status within the change does not move.
+// recall sets the status of the last pass if it was not written. The stored conditions stay: a condition does not move if it returns to its
+// status within the change.
 func (u *unsettled) recall(key string, app *v1alpha1.StreamApp) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
