@@ -33,10 +33,8 @@ func (r *StreamAppReconciler) agentConfigMapFor(app *v1alpha1.StreamApp) string 
 		return ""
 	}
 	sum := sha256.Sum256(r.AgentJar)
-	return fmt.Sprintf("%s%s-%x", agentConfigMapPrefix, app.Name, sum[:5])
+	return fmt.Sprintf("%s%s-%x", v1alpha1.AgentConfigMapPrefix, app.Name, sum[:5])
 }
-
-const agentConfigMapPrefix = v1alpha1.ConfigMapPrefix + "agent-"
 
 // agentConfigMaps lists the ConfigMaps with agents of a StreamApp, of any version and without their content.
 func (r *StreamAppReconciler) agentConfigMaps(ctx context.Context, key client.ObjectKey) ([]corev1.ConfigMap, error) {
@@ -46,7 +44,7 @@ func (r *StreamAppReconciler) agentConfigMaps(ctx context.Context, key client.Ob
 	}
 	var agents []corev1.ConfigMap
 	for i := range all.Items {
-		if strings.HasPrefix(all.Items[i].Name, agentConfigMapPrefix) {
+		if strings.HasPrefix(all.Items[i].Name, v1alpha1.AgentConfigMapPrefix) {
 			agents = append(agents, all.Items[i])
 		}
 	}

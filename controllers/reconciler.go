@@ -33,19 +33,21 @@ type StreamAppReconciler struct {
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	volatile  volatileMemory
-	unsettled unsettled
+	injectionPolicy injectionCheck
+	volatile        volatileMemory
+	unsettled       unsettled
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
-// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete;write-plans
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

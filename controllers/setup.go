@@ -51,6 +51,9 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 			return fmt.Errorf("setting up the changes of reports: %w", err)
 		}
 	}
+	if err := mgr.Add(&injectionWatch{reconciler: r, to: changes}); err != nil {
+		return fmt.Errorf("setting up the check of the injection policy: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
 		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // the operator's own status needs no pass

@@ -207,6 +207,9 @@ const (
 	// node, so the agents of some pods cannot serve their reports.
 	ReasonReportPortShared = "ReportPortShared"
 
+	// ReasonInjectionUnavailable: the cluster cannot inject plans into new pods.
+	ReasonInjectionUnavailable = "InjectionUnavailable"
+
 	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"
 )

@@ -112,21 +112,38 @@ func (s *simulation) pass(t *testing.T) *Decision {
 	if d.RecheckAfter < 0 {
 		t.Errorf("rechecked after %s", d.RecheckAfter)
 	}
-	next := store(t, s.w, &d, o)
+	next := s.write(t, &d, o)
 	if d.Facts.plannable() && next.Injection != nil {
 		wantNoDiff(t, "restored memory", d.Memory, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, d.Memory.Volatile))
 	}
 	if d.Files != nil { // then a restart of the operator loses no knowledge
 		wantNoDiff(t, "memory of another process", d.Memory.Assignment, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, Volatile{}).Assignment)
 	}
-	s.w = next
-	s.volatile = d.Memory.Volatile
-	s.carryOut(&d, o)
-	s.countUsedMemory()
 	if d.Frozen.Found() {
 		s.wantStillFrozen(t, &d)
 	}
 	return &d
+}
+
+// step decides and writes the decision without a check.
+func (s *simulation) step(t *testing.T) *Decision {
+	t.Helper()
+	s.countUsedMemory()
+	d := Decide(s.w, Recall(s.w.App, s.w.PlanConfigMap, s.w.Injection, s.w.Pods, s.volatile))
+	s.write(t, &d, s.resize(&d))
+	return &d
+}
+
+// write writes a decision, and returns the World right after it.
+func (s *simulation) write(t *testing.T, d *Decision, o *Outcome) World {
+	t.Helper()
+	next := store(t, s.w, d, o)
+	s.w = next
+	s.volatile = d.Memory.Volatile
+	s.copyPods()
+	s.carryOut(d, o)
+	s.countUsedMemory()
+	return next
 }
 
 // wantStillFrozen: a pass after a frozen one is frozen for the same reason, as long as nothing has happened.

@@ -82,6 +82,8 @@ func judgeReady(verdicts map[string]verdict) verdict {
 var compatibleChain = []check{
 	// The target can be planned for.
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.TargetProblem) },
+	// The cluster can inject the plan.
+	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.InjectionUnavailable) },
 	// Flags and properties make sense.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.Plan.Invalid) == 0 {

@@ -44,6 +44,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonWriteFailed, o.WriteError.Error())
 	},
 	// The plan or the agent cannot be injected.
+	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.InjectionUnavailable) },
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.NotInjectable) },
 	func(_ *Facts, _ *Decision, o *Outcome) *verdict { return falseIf(o.AgentNotInjected) },
 	// Injected memory is withdrawn.

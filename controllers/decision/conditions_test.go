@@ -330,7 +330,15 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	applied := func(f fixture, o Outcome, want *verdict) conditionCase {
 		return conditionCase{fixture: f, outcome: o, want: conditions{v1alpha1.ConditionApplied: want}}
 	}
+	withoutPolicy := func(w *World) { w.InjectionUnavailable = NoPolicyText }
 	return map[string]conditionCase{
+		"the policy is gone": {
+			fixture: with(notInjected(time.Hour), pod1), world: withoutPolicy,
+			want: conditions{
+				v1alpha1.ConditionApplied:    isFalse(v1alpha1.ReasonInjectionUnavailable, NoPolicyText),
+				v1alpha1.ConditionCompatible: isFalse(v1alpha1.ReasonInjectionUnavailable, NoPolicyText),
+			},
+		},
 		"plan applied": applied(settled, Outcome{}, isTrue(v1alpha1.ReasonApplied, "run with the limits and configuration of the plan")),
 		"no target":    applied(fixture{workload: missing{}, group: group}, Outcome{}, isFalse(v1alpha1.ReasonNotObserved, "no container to apply a plan to")),
 		"mode Observe": applied(fixture{app: testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = "" })}, Outcome{},

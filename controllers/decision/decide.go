@@ -86,11 +86,13 @@ func held(f *Facts) Problem {
 }
 
 // frozen returns the reason for which a pass must leave everything as it is, if there is one. Where no source will ever show the tasks, the
-// plan follows the limit and the JVM alone.
+// plan follows the limit and the JVM alone. Without a way to inject, nothing begins; an application that was injected stays protected.
 func frozen(f *Facts, plan *Plan) Problem {
 	exceeds := plan.RequiredNowActive > plan.Limit
 	bootstrapExceeds := !plan.TasksKnown && !plan.Representative.Fits
 	switch {
+	case f.InjectionUnavailable.Found() && f.Injection == nil:
+		return f.InjectionUnavailable
 	case len(plan.Invalid) > 0:
 		return Problem{v1alpha1.ReasonInvalidSettings, strings.Join(plan.Invalid, "; ")}
 	case !plan.TasksKnown && f.Injection != nil && tasksExpected(f) && !planTooLarge(f):

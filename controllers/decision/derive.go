@@ -46,6 +46,9 @@ func deriveFacts(w World, m Memory) Facts {
 		f.Cap = namespaceCap(w.LimitRanges, w.ResourceQuotas, now)
 		f.LimitRangeCap = namespaceCap(w.LimitRanges, nil, now)
 	}
+	if w.InjectionUnavailable != "" && f.Mode() == v1alpha1.ModeEnforce {
+		f.InjectionUnavailable = Problem{v1alpha1.ReasonInjectionUnavailable, w.InjectionUnavailable}
+	}
 	f.TargetProblem = targetProblem(&f)
 	return f
 }

@@ -41,6 +41,8 @@ type Facts struct {
 	TargetProblem Problem
 	// NotInjectable is the reason for which the plan cannot be injected into new pods; not found if it can.
 	NotInjectable Problem
+	// InjectionUnavailable is the reason for which mode Enforce cannot inject into any pod of the cluster; not found if it can.
+	InjectionUnavailable Problem
 
 	PlanConfigMap  *corev1.ConfigMap
 	Injection      *v1alpha1.PodInjection

@@ -38,6 +38,14 @@ const (
 	raisingText           = "limits are being raised"
 	limitsExceededNowText = "the pods' tasks exceed their limits already"
 	noSourceInObserveText = "`kafka` is not set and no agent is injected in mode Observe, so the task assignment cannot be determined"
+	// NoPolicyAPIText is for a cluster that does not serve MutatingAdmissionPolicy v1.
+	NoPolicyAPIText = "no plan can be injected: the API server does not serve MutatingAdmissionPolicy of admissionregistration.k8s.io/v1, " +
+		"which needs Kubernetes 1.36 or newer"
+	// NoPolicyText is for a cluster without the injection policy.
+	NoPolicyText = "no plan can be injected: there is no MutatingAdmissionPolicy for PodInjections; apply config/admission/injection"
+	// NoBindingText is for a cluster in which the injection policy is not bound.
+	NoBindingText = "no plan can be injected: there is no MutatingAdmissionPolicyBinding for the policy of PodInjections; apply " +
+		"config/admission/injection"
 	// NoSourceText is for a StreamApp without a Kafka group.
 	NoSourceText = "`kafka` is not set and no agent reports, so the task assignment cannot be determined"
 )
@@ -353,7 +361,8 @@ func UnknownClusterText(cluster, namespace, applicationID string) string {
 
 // AgentConflictText is for a ConfigMap of the agent with other content.
 func AgentConflictText(configMap string) string {
-	return fmt.Sprintf("ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: delete it", configMap)
+	return fmt.Sprintf("ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: "+
+		"delete it, with the verb delete-plans on podinjections", configMap)
 }
 
 // ResizedText describes an accepted resize. A mutating webhook or the default of a LimitRange may have changed the limit.

@@ -46,7 +46,7 @@ func TestNotKnowingChangesNothing(t *testing.T) {
 			}
 			s.restoreKnowledge(known)
 			s.w.Hold = ""
-			s.pass(t)
+			s.step(t)
 			s.pass(t) // an injection that was lost has grown again
 			s.restored = false
 			s.wantAsKnown(t, known, "all sources are back")
@@ -116,7 +116,7 @@ func (s *simulation) rest(t *testing.T) *baseline {
 	var d *Decision
 	for range settlingPasses + 2 {
 		s.finishResizes()
-		d = s.pass(t)
+		d = s.step(t)
 	}
 	f := &d.Facts
 	switch {
@@ -134,7 +134,9 @@ func (s *simulation) rest(t *testing.T) *baseline {
 			return nil
 		}
 	}
-	return &baseline{world: s.w, d: d}
+	known := &baseline{world: s.w, d: d}
+	s.copyPods()
+	return known
 }
 
 // Names of the ways in which knowledge is lost.
@@ -164,7 +166,6 @@ func (s *simulation) loseKnowledge(known *baseline) string {
 	case "workload created again":
 		if s.w.Group.Latest.Group == nil { // else Kafka shows the tasks of the new pods
 			s.workloadIsCreatedAgain()
-			s.copyPods()
 		}
 	case "held":
 		s.w.Hold = "held"
@@ -214,15 +215,6 @@ func (s *simulation) restoreKnowledge(known *baseline) {
 	}
 }
 
-// copyPods gives the world pods of its own.
-func (s *simulation) copyPods() {
-	pods := s.w.Pods
-	s.w.Pods = nil
-	for i := range pods {
-		s.w.Pods = append(s.w.Pods, *pods[i].DeepCopy())
-	}
-}
-
 // wantAsKnown runs a pass, unless sources are awaited. The stored objects and limits must be those of the pass that knew everything.
 func (s *simulation) wantAsKnown(t *testing.T, known *baseline, name string) {
 	t.Helper()
@@ -233,7 +225,7 @@ func (s *simulation) wantAsKnown(t *testing.T, known *baseline, name string) {
 	if s.w.TrackedSince == s.w.Now && s.unansweredSources() && s.w.App.Status.ObservedGeneration > 0 {
 		t.Errorf("%s: a pass is made before the sources have answered", name)
 	}
-	d := s.pass(t)
+	d := s.step(t)
 	switch {
 	case s.w.Injection == nil && s.w.Hold != "": // was removed with the StreamApp
 	case s.w.Injection == nil:

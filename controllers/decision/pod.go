@@ -160,7 +160,7 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 	}
 	facts.AgentConfigMap = mountedConfigMap(pod, v1alpha1.AgentVolume)
 	facts.PlanConfigMap = mountedConfigMap(pod, v1alpha1.PlanVolume)
-	facts.Injected = strings.HasPrefix(facts.PlanConfigMap, planConfigMapPrefix) // a template may contain the annotation
+	facts.Injected = strings.HasPrefix(facts.PlanConfigMap, v1alpha1.PlanConfigMapPrefix) // a template may contain the annotation
 	facts.readSpec(pod, container)
 	facts.readStatus(pod, container)
 	facts.readConditions(pod.Status.Conditions)

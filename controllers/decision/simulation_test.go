@@ -108,6 +108,15 @@ func (s *simulation) carryOut(d *Decision, o *Outcome) {
 	}
 }
 
+// copyPods gives the world pods of its own.
+func (s *simulation) copyPods() {
+	pods := s.w.Pods
+	s.w.Pods = nil
+	for i := range pods {
+		s.w.Pods = append(s.w.Pods, *pods[i].DeepCopy())
+	}
+}
+
 // countUsedMemory keeps the used memory of the quotas: that of the pods, and 1Gi of others.
 func (s *simulation) countUsedMemory() {
 	used := testobjects.Memory("1Gi")

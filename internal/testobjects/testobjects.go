@@ -123,7 +123,7 @@ func RunningPod(ordinal int, limit string, changes ...Change[corev1.Pod]) *corev
 		},
 		Spec: corev1.PodSpec{
 			NodeName: fmt.Sprintf("node-%d", ordinal), Containers: []corev1.Container{{Name: Container, Resources: resources}},
-			Volumes: []corev1.Volume{ConfigMapVolume(v1alpha1.PlanVolume, v1alpha1.ConfigMapPrefix+"plan-"+App)},
+			Volumes: []corev1.Volume{ConfigMapVolume(v1alpha1.PlanVolume, v1alpha1.PlanConfigMapPrefix+App)},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.0.%d", ordinal+1)}},

@@ -162,7 +162,7 @@ func (f *fleet) mountedPlan(a *application) (map[string]string, error) {
 	return plan.Data, err
 }
 
-func planConfigMap(a *application) string { return v1alpha1.ConfigMapPrefix + "plan-" + a.name }
+func planConfigMap(a *application) string { return v1alpha1.PlanConfigMapPrefix + a.name }
 
 // podIP returns the address of a pod in 127.0.0.0/8.
 func podIP(number int) string {
