@@ -162,6 +162,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  controllers.CacheOptions(),
+		Client: controllers.ClientOptions(),
 		Metrics: metricsserver.Options{
 			BindAddress:    o.metricsAddress,
 			SecureServing:  true,

@@ -37,6 +37,15 @@ func CacheOptions() cache.Options {
 	}
 }
 
+// ClientOptions returns options for a client that reads its own writes: a read waits until the cache has the pending writes of the object, a list
+// for those of the kind.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
+}
+
+// anyVersion is for lists that need not contain the latest writes, and do not wait for those of other applications.
+const anyVersion = client.DisableReadYourWritesConsistency
+
 // trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations. A pod that no
 // StreamApp can have as a target keeps what it takes from its node.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {

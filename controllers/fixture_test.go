@@ -112,7 +112,7 @@ func (f *fixture) newOperator() func(context.Context) error {
 	options := controllers.CacheOptions()
 	options.DefaultNamespaces = map[string]cache.Config{f.namespace: {}}
 	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
-		Scheme: scheme, Cache: options, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: options, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // one operator for each fixture
 	})
 	f.Expect(err).NotTo(gomega.HaveOccurred())

@@ -113,7 +113,8 @@ func (r *reader) injectionUnavailable() string {
 
 func (r *reader) conflictingApp() string {
 	var same v1alpha1.StreamAppList
-	r.list("StreamApps with the same target", &same, client.MatchingFields{indexStreamAppTarget: decision.TargetOf(r.app).String()})
+	r.list("StreamApps with the same target", &same, client.MatchingFields{indexStreamAppTarget: decision.TargetOf(r.app).String()},
+		anyVersion)
 	return decision.ConflictingApp(r.app, same.Items)
 }
 
@@ -248,7 +249,7 @@ func (r *reader) planConfigMap(name string) *corev1.ConfigMap {
 // not miss.
 func (r *reader) injection() *v1alpha1.PodInjection {
 	injection := &v1alpha1.PodInjection{}
-	if !r.get(r.APIReader, r.key(r.app.Name), injection) {
+	if !r.get(r.Client, r.key(r.app.Name), injection) {
 		return nil
 	}
 	return injection

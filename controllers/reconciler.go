@@ -38,6 +38,7 @@ type StreamAppReconciler struct {
 	injectionPolicy injectionCheck
 	volatile        volatileMemory
 	podWrites       podWriteBudget
+	unsettled       unsettled
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
@@ -66,6 +67,9 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		return ctrl.Result{}, nil // owned objects are deleted with it; the rest follows when it is gone
 	}
 
+	stored := app
+	r.unsettled.recall(request.String(), &app)
+
 	// Gather.
 	world, err := r.gather(ctx, &app)
 	if err != nil {
@@ -79,23 +83,16 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	// Decide.
 	decided := decision.Decide(world, memory)
 
-	// Act: write the differences, then the status once, whatever the result of the writes, then send events.
+	// Act: write the differences, then the status once, whatever the result of the writes, then send an event.
 	outcome, applyErr := r.apply(ctx, &decided)
 	outcome.WriteError = utilerrors.FilterOut(applyErr, apierrors.IsConflict)
 	r.volatile.set(request.String(), decided.Memory.Volatile)
-	before := app.Status.Conditions
-	changed, statusErr := r.writeStatus(ctx, &app, decision.StatusOf(&decided, outcome))
-	if statusErr == nil {
-		recordMetrics(&app, decided.Plan.Tolerated)
-		wrote := outcome.Published || outcome.Removed || len(outcome.Resized) > 0
-		if changed || wrote {
-			r.sendEvents(&app, decision.EventsOf(before, app.Status.Conditions, outcome))
-		}
-	}
+	settled, statusErr := r.publishStatus(ctx, &stored, &decided, outcome)
 	if err := errors.Join(applyErr, statusErr); err != nil {
 		return ctrl.Result{}, err // the next pass follows with back-off and finds its own time to look again
 	}
-	return ctrl.Result{RequeueAfter: decision.Earliest(decided.RecheckAfter, outcome.RecheckAfter)}, nil
+	again := decision.Earliest(decided.RecheckAfter, outcome.RecheckAfter)
+	return ctrl.Result{RequeueAfter: decision.Earliest(again, settled)}, nil
 }
 
 // reconcileGone cleans up after a deleted StreamApp.
@@ -105,6 +102,7 @@ func (r *StreamAppReconciler) reconcileGone(ctx context.Context, request ctrl.Re
 		r.Reports.Forget(request.String())
 	}
 	r.volatile.delete(request.String())
+	r.unsettled.delete(request.String())
 	deleteMetrics(request.Namespace, request.Name)
 	again, err := r.removeOrphan(ctx, request.NamespacedName)
 	return ctrl.Result{RequeueAfter: again}, err

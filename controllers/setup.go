@@ -6,12 +6,15 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,11 +66,11 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
-		For(&v1alpha1.StreamApp{}). // changes of the status, too: they correct a pass that compared with a stale status from the cache
+		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // the operator's own status needs no pass
 		Owns(&v1alpha1.PodInjection{}).
 		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsWithTarget), builder.WithPredicates(deleted())).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.appsOfConfigMap)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.appsOfPod)).
+		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeLostOrBack())).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindStatefulSet))).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindDeployment))).
@@ -200,7 +203,7 @@ func (r *StreamAppReconciler) appsOfConfigMap(ctx context.Context, object client
 // appsOfTarget lists the StreamApps with a target. More than one is a mistake of the user.
 func (r *StreamAppReconciler) appsOfTarget(ctx context.Context, namespace string, target decision.Target) []v1alpha1.StreamApp {
 	var apps v1alpha1.StreamAppList
-	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target.String()}); err != nil {
+	if err := r.List(ctx, &apps, client.InNamespace(namespace), client.MatchingFields{indexStreamAppTarget: target.String()}, anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", namespace, "target", target)
 	}
 	return apps.Items
@@ -212,6 +215,56 @@ func requestsFor(apps []v1alpha1.StreamApp) []reconcile.Request {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps[i])})
 	}
 	return requests
+}
+
+// gatherFor is the time in which the changes of the pods of one application gather before a pass: limits that are raised one after the other,
+// annotations, new pods. Changes with which a pod may have failed do not wait.
+const gatherFor = 200 * time.Millisecond
+
+// podHandler enqueues the StreamApp of a changed pod.
+func (r *StreamAppReconciler) podHandler() handler.EventHandler {
+	enqueue := func(ctx context.Context, pod client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request], after time.Duration) {
+		for _, request := range r.appsOfPod(ctx, pod) {
+			queue.AddAfter(request, after)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, queue, gatherFor)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			after := gatherFor
+			if mayHaveFailed(e.ObjectOld, e.ObjectNew) {
+				after = 0
+			}
+			enqueue(ctx, e.ObjectNew, queue, after)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, queue, 0)
+		},
+	}
+}
+
+// mayHaveFailed returns whether a change of a pod concerns more than its resources and annotations.
+func mayHaveFailed(before, after client.Object) bool {
+	was, ok := before.(*corev1.Pod)
+	is, also := after.(*corev1.Pod)
+	if !ok || !also {
+		return true
+	}
+	states := func(pod *corev1.Pod) (states []corev1.ContainerState) {
+		for _, container := range pod.Status.ContainerStatuses {
+			states = append(states, container.State)
+		}
+		return states
+	}
+	ready := func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	return was.Status.Phase != is.Status.Phase || ready(was) != ready(is) ||
+		!equality.Semantic.DeepEqual(was.DeletionTimestamp, is.DeletionTimestamp) || !equality.Semantic.DeepEqual(states(was), states(is))
 }
 
 // appsOfPod returns the StreamApp of a pod. A change of a pod is followed by a rebalance, so its group is polled more often.
@@ -233,7 +286,7 @@ func (r *StreamAppReconciler) appsOfPod(ctx context.Context, object client.Objec
 
 func (r *StreamAppReconciler) appsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.MatchingFields{indexPodNode: object.GetName()}); err != nil {
+	if err := r.List(ctx, &pods, client.MatchingFields{indexPodNode: object.GetName()}, anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list pods", "node", object.GetName())
 		return nil
 	}
@@ -281,7 +334,7 @@ func (r *StreamAppReconciler) appsOf(kind v1alpha1.WorkloadKind) handler.MapFunc
 
 func (r *StreamAppReconciler) appsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	var apps v1alpha1.StreamAppList
-	if err := r.List(ctx, &apps, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := r.List(ctx, &apps, client.InNamespace(object.GetNamespace()), anyVersion); err != nil {
 		log.FromContext(ctx).Error(err, "Could not list StreamApps", "namespace", object.GetNamespace())
 	}
 	return requestsFor(apps.Items)

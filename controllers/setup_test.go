@@ -43,6 +43,33 @@ func TestNodePredicatePassesOnlyLossAndReturn(t *testing.T) {
 	}
 }
 
+func TestPassAfterAPossiblePodFailureDoesNotWait(t *testing.T) {
+	cases := map[string]struct {
+		change testobjects.Change[corev1.Pod]
+		want   bool
+	}{
+		"raised limit": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }, false},
+		"annotation":   {func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		"resize in progress": {func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending})
+		}, false},
+		"not ready": {func(p *corev1.Pod) { p.Status.Conditions = nil }, true},
+		"ended":     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		"deleted":   {func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }, true},
+		"container restarted": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+		}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, after := testobjects.RunningPod(0, "1Gi"), testobjects.RunningPod(0, "1Gi", c.change)
+			if got := mayHaveFailed(before, after); got != c.want {
+				t.Errorf("mayHaveFailed is %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAppOfConfigMap(t *testing.T) {
 	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: testobjects.Namespace, Labels: map[string]string{labelStreamApp: testobjects.App},

@@ -28,6 +28,28 @@ func forStatus(pass context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(pass), statusTimeout)
 }
 
+// publishStatus writes the status, then the metrics and an event, unless it waits for the result of a change. It returns the time after which to
+// look again then. app is the StreamApp as it is stored.
+func (r *StreamAppReconciler) publishStatus(ctx context.Context, app *v1alpha1.StreamApp, d *decision.Decision, o *decision.Outcome) (time.Duration, error) {
+	status := decision.StatusOf(d, o)
+	sameGeneration := app.Status.ObservedGeneration == app.Generation
+	all, wait := r.unsettled.add(client.ObjectKeyFromObject(app).String(), sameGeneration && decision.Settling(d, o), &status, o)
+	if wait > 0 {
+		return wait, nil
+	}
+	before := app.Status.Conditions
+	changed, err := r.writeStatus(ctx, app, status)
+	if err != nil {
+		return 0, err
+	}
+	recordMetrics(app, d.Plan.Tolerated)
+	wrote := all.Published || all.Removed || len(all.Resized) > 0
+	if changed || wrote {
+		r.sendEvent(app, decision.EventOf(before, status.Conditions, &all))
+	}
+	return 0, nil
+}
+
 // writeStatus writes the status if it differs.
 func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.StreamApp, status v1alpha1.StreamAppStatus) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(app.Status, status) {
@@ -44,9 +66,9 @@ func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.Str
 	return true, nil
 }
 
-// sendEvents sends the events of a pass. They follow the status, so that an event only describes a stored status.
-func (r *StreamAppReconciler) sendEvents(app *v1alpha1.StreamApp, events []decision.Event) {
-	for _, e := range events {
+// sendEvent sends the event of a pass, if there is one. It follows the status, so that it only describes a stored status.
+func (r *StreamAppReconciler) sendEvent(app *v1alpha1.StreamApp, e *decision.Event) {
+	if e != nil {
 		r.Recorder.Eventf(app, nil, e.Type, e.Reason, e.Action, "%s", e.Note)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 	"streamweir.dev/streamweir/internal/tracker"
 )
 
-// maxLongPolls is the default limit of long polls. Each costs the operator a socket and 40 KiB (measured with 1,000 pods: three goroutines
-// and the buffers of net/http), in addition to the report itself, 60 KiB with 200 tasks of three stores.
-const maxLongPolls = 2000
+// maxLongPolls is the default limit of long polls. Each costs the operator a socket, a goroutine and its buffers, in addition to the report
+// itself, 60 KiB with 200 tasks of three stores.
+const maxLongPolls = 10000
 
 // Endpoint is a pod with an agent.
 type Endpoint struct {
@@ -39,9 +38,10 @@ type Endpoint struct {
 
 // Client polls the agents of the tracked pods and reports changes. All methods are safe for concurrent use.
 type Client struct {
-	http    *http.Client
+	dial    dialFunc
 	long    chan struct{} // Holds an element for each pod with a long poll.
 	short   chan struct{} // Holds an element for each short poll in progress.
+	failing chan struct{} // Holds an element for each request in progress to a pod whose last request failed.
 	log     logr.Logger
 	tracker *tracker.Tracker
 
@@ -49,11 +49,14 @@ type Client struct {
 	pods map[string]map[string]*podPoll // By key, then by UID.
 }
 
+// dialFunc connects to an address.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Options configure a [Client].
 type Options struct {
 	// Dial connects to a pod. Nil connects over TCP, with a keep-alive that detects dead nodes.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LongPolls is the number of pods with a long poll; further pods are polled every ten seconds. Zero means 2,000.
+	Dial dialFunc
+	// LongPolls is the number of pods with a long poll; further pods are polled every ten seconds. Zero means 10,000.
 	LongPolls int
 	// Log receives the causes of failed requests at level 1, including text from the network. The zero value discards them.
 	Log logr.Logger
@@ -66,9 +69,10 @@ func New(o Options) *Client {
 		dial = newDialer().DialContext
 	}
 	return &Client{
-		http:    newHTTPClient(dial),
+		dial:    dial,
 		long:    make(chan struct{}, cmp.Or(o.LongPolls, maxLongPolls)),
 		short:   make(chan struct{}, maxShortPolls),
+		failing: make(chan struct{}, maxFailingPolls),
 		log:     o.Log,
 		tracker: tracker.New("the client for reports"),
 		pods:    map[string]map[string]*podPoll{},

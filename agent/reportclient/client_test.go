@@ -6,6 +6,7 @@ package reportclient_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,7 +38,7 @@ func TestFirstReportsAreChanges(t *testing.T) {
 	})
 }
 
-func TestSignificantChangesArriveAtOnce(t *testing.T) {
+func TestSignificantChangesArriveSoon(t *testing.T) {
 	withFleet(t, 1, 0, func(f fleet) {
 		in(time.Second)
 		f.expectChange(true, "the first report")
@@ -49,11 +50,11 @@ func TestSignificantChangesArriveAtOnce(t *testing.T) {
 			wait   time.Duration
 			want   bool
 		}{
-			{"another assignment", reporttest.New("uid-0", seq+1, 5, 1), 10 * time.Millisecond, true},
-			{"the same report under another seq", reporttest.New("uid-0", seq+2, 5, 1), 10 * time.Millisecond, true},
+			{"another assignment", reporttest.New("uid-0", seq+1, 5, 1), 250 * time.Millisecond, true},
+			{"the same report under another seq", reporttest.New("uid-0", seq+2, 5, 1), 250 * time.Millisecond, true},
 			{"other figures", withFigures(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, false},
 			{"a significant change under the same seq", withLimit(reporttest.New("uid-0", seq+2, 5, 1)), 2 * time.Minute, true},
-			{"a restarted process with a smaller seq", reporttest.New("uid-0", seq-100, 1, 0), 10 * time.Millisecond, true},
+			{"a restarted process with a smaller seq", reporttest.New("uid-0", seq-100, 1, 0), 250 * time.Millisecond, true},
 		}
 		for _, s := range steps {
 			a.set(s.report)
@@ -330,6 +331,70 @@ func TestPodsBeyondTheLongPollsArePolledAtIntervals(t *testing.T) {
 		in(12 * time.Second)
 		if !f.agents[0].waits() || !f.agents[1].waits() {
 			f.Error("the long polls of forgotten pods were not reused")
+		}
+	})
+}
+
+func TestChangesOfSeveralPodsAreDeliveredTogether(t *testing.T) {
+	withFleet(t, 3, 0, func(f fleet) {
+		in(time.Second)
+		f.changed()
+		for i, a := range f.agents {
+			a.set(reporttest.New(f.pods[i].UID, a.report.Seq+1, 5, 1))
+			in(50 * time.Millisecond)
+			f.expectChange(false, "a change while others follow")
+		}
+		in(60 * time.Millisecond)
+		f.expectChange(true, "the changes of all pods")
+		in(time.Second)
+		f.expectChange(false, "the same changes")
+	})
+}
+
+func TestPodsThatFailGiveTheirLongPollsBack(t *testing.T) {
+	withFleet(t, 4, 2, func(f fleet) {
+		in(20 * time.Second)
+		var long []int
+		for i, a := range f.agents {
+			if a.waits() {
+				long = append(long, i)
+			}
+		}
+		if len(long) != 2 {
+			f.Fatalf("pods %v have a long poll, want two", long)
+		}
+		for _, i := range long {
+			f.network.setDown(f.pods[i].Address, syscall.EHOSTUNREACH)
+			f.network.breakOff(f.pods[i].Address, syscall.ETIMEDOUT)
+		}
+		in(20 * time.Second)
+		for i, a := range f.agents {
+			if failed := slices.Contains(long, i); a.waits() == failed {
+				f.Errorf("pod %d, which has failed: %v, has a long poll: %v", i, failed, a.waits())
+			}
+		}
+	})
+}
+
+func TestPodsThatFailDoNotDelayOthers(t *testing.T) {
+	withFleet(t, 300, 1, func(f fleet) {
+		for i, e := range f.pods {
+			if i >= 50 {
+				f.network.hang(e.Address)
+			}
+		}
+		in(5 * time.Minute)
+		began := time.Now()
+		in(2 * time.Minute)
+		for i, a := range f.agents[:50] {
+			if n := len(a.since(began)); n < 9 && !a.waits() {
+				f.Errorf("%d requests to pod %d in two minutes", n, i)
+			}
+		}
+		for i, e := range f.pods[50:] {
+			if n := len(f.network.dials(e.Address, began)); n == 0 {
+				f.Errorf("no request in two minutes to pod %d, which does not respond", i+50)
+			}
 		}
 	})
 }

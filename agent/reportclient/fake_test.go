@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -148,6 +149,7 @@ type fakeNetwork struct {
 	agents map[string]*fakeAgent
 	raw    map[string]func(net.Conn) // Instead of an agent.
 	down   map[string]error          // Errors of connecting.
+	hangs  map[string]bool           // Addresses that drop every packet.
 	conns  map[string][]*fakeConn
 	dialed []sentRequest // With the address as the query.
 }
@@ -178,10 +180,19 @@ func (c *fakeConn) breakOff(failure error) {
 	_ = c.Close() // A pipe's end can always be closed.
 }
 
-func (n *fakeNetwork) dial(_ context.Context, network, address string) (net.Conn, error) {
+func (n *fakeNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dialed = append(n.dialed, sentRequest{time.Now(), address})
+	if n.hangs[address] {
+		n.mu.Unlock()
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+		}
+		n.mu.Lock()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: os.ErrDeadlineExceeded}
+	}
 	if err := n.down[address]; err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
@@ -215,6 +226,13 @@ func (n *fakeNetwork) setDown(address string, failure error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down[address] = failure
+}
+
+// hang makes an address drop every packet.
+func (n *fakeNetwork) hang(address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hangs[address] = true
 }
 
 // dials returns the times of connections to an address, since a time.
@@ -277,11 +295,11 @@ func withFleet(t *testing.T, pods, longPolls int, test func(fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &fakeNetwork{t: t, agents: map[string]*fakeAgent{}, raw: map[string]func(net.Conn){}, down: map[string]error{},
-			conns: map[string][]*fakeConn{}}
+			hangs: map[string]bool{}, conns: map[string][]*fakeConn{}}
 		f := fleet{T: t, network: n}
 		for i := range pods {
 			e := reportclient.Endpoint{Name: fmt.Sprintf("pod-%d", i), UID: fmt.Sprintf("uid-%d", i),
-				Address: fmt.Sprintf("10.0.0.%d:7907", i), Started: time.Now().Add(-time.Hour)}
+				Address: fmt.Sprintf("10.0.%d.%d:7907", i/250, i%250), Started: time.Now().Add(-time.Hour)}
 			agent := newFakeAgent(t, reporttest.New(e.UID, time.Now().UnixMilli(), 2, 1))
 			e.Token = agent.token
 			f.pods, f.agents, n.agents[e.Address] = append(f.pods, e), append(f.agents, agent), agent

@@ -113,6 +113,37 @@ func TestClientOverTCP(t *testing.T) {
 	}
 }
 
+func TestAWaitingRequestIsOneGoroutine(t *testing.T) {
+	const pods = 20
+	agents, endpoints, end := loopback(t, pods)
+	defer end()
+	_, stop := started(t, endpoints)
+	defer stop()
+	for _, a := range agents {
+		for deadline := time.After(20 * time.Second); !a.waits(); {
+			select {
+			case <-deadline:
+				t.Fatal("not every pod has a waiting request")
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	stacks := make([]byte, 8<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	polls := 0
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "reportclient.(*Client).follow") {
+			polls++
+		}
+		if strings.Contains(stack, "net/http.(*Transport)") || strings.Contains(stack, "net/http.(*persistConn)") {
+			t.Errorf("a goroutine of a transport:\n%s", stack)
+		}
+	}
+	if polls != pods {
+		t.Errorf("%d goroutines for %d pods", polls, pods)
+	}
+}
+
 // BenchmarkChange measures the time from a change in one of 500 agents, all with a waiting request, to the key in Changes.
 func BenchmarkChange(b *testing.B) {
 	const pods = 500

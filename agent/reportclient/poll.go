@@ -15,6 +15,9 @@ import (
 const (
 	// maxShortPolls is the number of concurrent requests to pods without a long poll.
 	maxShortPolls = 32
+	// maxFailingPolls is the number of concurrent requests to pods whose last request failed. Such a request may take as long as connecting
+	// to an address that drops every packet, so it takes no place of a pod that responds.
+	maxFailingPolls = 32
 	// shortPollInterval is the pause between two requests to a pod without a long poll.
 	shortPollInterval = 10 * time.Second
 	// longestWait is the longest time without a response while nothing changes. It is shortened by up to a tenth, at random, so that pods
@@ -29,6 +32,8 @@ const (
 	// handful of changes within a second: an assignment, then stores as they open.
 	burst  = 5
 	refill = time.Second
+	// gatherFor is the time in which the changes of one rebalance gather: all pods report theirs within a fraction of a second.
+	gatherFor = 200 * time.Millisecond
 	// The first requests to the pods of a key are spread over spreadPerPod for each pod, and over longestSpread at most, so that thousands
 	// of reports do not arrive at once when the operator starts.
 	spreadPerPod  = 2 * time.Millisecond
@@ -73,35 +78,51 @@ func spread(pods int) time.Duration {
 	return rand.N(min(time.Duration(pods)*spreadPerPod, longestSpread) + 1)
 }
 
-// follow polls a pod until the context ends. A pod keeps its long poll once it has one.
+// follow polls a pod until the context ends. A pod keeps its long poll until a request fails.
 func (c *Client) follow(ctx context.Context, poll *podPoll, pause time.Duration) {
-	long := false
-	defer func() {
+	var long, failing bool
+	giveBack := func() {
 		if long {
 			<-c.long
+			long = false
 		}
-	}()
+	}
+	defer giveBack()
 	var pace pacer
 	for poll.sleep(ctx, pause) {
-		if !long {
-			select {
-			case c.long <- struct{}{}:
-				long = true
-			default:
-			}
+		places := c.short
+		switch {
+		case failing:
+			places = c.failing
+		case long || tryTake(c.long):
+			long = true
+			places = nil
 		}
-		received, ok := c.poll(ctx, poll, long)
+		received, ok := c.poll(ctx, poll, places)
 		if !ok {
 			return
 		}
 		pause = c.record(poll, received, time.Now())
+		recovered := failing && received.err == nil
+		failing = received.err != nil
 		switch {
-		case received.err != nil:
-		case long:
+		case failing:
+			giveBack()
+		case long, recovered:
 			pause = pace.pause(time.Now())
 		default:
 			pause = tracker.Jitter(shortPollInterval)
 		}
+	}
+}
+
+// tryTake takes a place if one is free.
+func tryTake(places chan<- struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -119,16 +140,17 @@ func (p *podPoll) sleep(ctx context.Context, pause time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// poll sends one request to a pod. Without a long poll it first waits until few enough short polls are in progress. It returns false if
-// the context has ended.
-func (c *Client) poll(ctx context.Context, poll *podPoll, long bool) (response, bool) {
+// poll sends one request to a pod. It first waits for a place among the requests in progress; nil places are those of long polls, which need
+// none. It returns false if the context has ended.
+func (c *Client) poll(ctx context.Context, poll *podPoll, places chan struct{}) (response, bool) {
+	long := places == nil
 	if !long {
 		select {
-		case c.short <- struct{}{}:
+		case places <- struct{}{}:
 		case <-ctx.Done():
 			return response{}, false
 		}
-		defer func() { <-c.short }()
+		defer func() { <-places }()
 	}
 	received := c.send(ctx, c.nextRequest(poll, long, time.Now()))
 	return received, ctx.Err() == nil
@@ -165,8 +187,11 @@ func (c *Client) record(poll *podPoll, received response, now time.Time) time.Du
 	if turned && received.err != nil {
 		c.log.V(1).Info("Reading a pod's report failed", "app", poll.key, "pod", poll.endpoint.Name, "cause", received.err.Error())
 	}
-	if turned || report.Changed(before.Report, poll.state.Report) {
-		c.tracker.Changed(poll.key)
+	switch {
+	case received.dead:
+		c.tracker.Changed(poll.key) // a failed pod must not wait
+	case turned || report.Changed(before.Report, poll.state.Report):
+		c.tracker.ChangedSoon(poll.key, gatherFor)
 	}
 	if received.report != nil {
 		poll.read = now

@@ -4,6 +4,7 @@
 package reportclient
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unique"
 
 	"streamweir.dev/streamweir/agent/report"
 )
@@ -31,6 +33,10 @@ const (
 	keepAliveCount    = 3
 	// maxHeaderBytes bounds the headers of a response. The agent sends a few hundred bytes.
 	maxHeaderBytes = 16 << 10
+	// maxBodyBytes bounds the body as it is sent, with the sizes of its chunks.
+	maxBodyBytes = 2 * report.MaxBytes
+	// bufferSize is the size of the buffer that a request has while it waits. It holds the headers of the agent.
+	bufferSize = 512
 )
 
 // request is one request for a report.
@@ -71,42 +77,57 @@ func newDialer() *net.Dialer {
 	}
 }
 
-// newHTTPClient returns a client for untrusted pods: no redirects, no proxies, no HTTP/2, no compression. Each request has a connection of
-// its own, so that no automatic retry hides the end of a connection.
-func newHTTPClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dial,
-			Protocols:              &protocols,
-			DisableKeepAlives:      true,
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// send sends a request and reads the response.
+// send sends a request on a connection of its own and reads the response. A waiting request costs one goroutine, its connection and a small
+// buffer: net/http would add two goroutines and buffers of 8 KiB. The pods are untrusted: there are no redirects, proxies or automatic retries.
 func (c *Client) send(ctx context.Context, r request) response {
-	ctx, cancel := context.WithTimeout(ctx, r.wait+responseTimeout)
-	defer cancel()
-	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url(), http.NoBody)
+	sent, err := r.http()
 	if err != nil {
 		return response{err: &report.Error{Fault: report.Unreachable, Err: err}}
 	}
+	conn, err := c.connect(ctx, r.address)
+	if err != nil {
+		return failure(err)
+	}
+	defer func() { _ = conn.Close() }() // Nothing is lost: the response is complete, or has failed.
+	if err := conn.SetDeadline(time.Now().Add(r.wait + responseTimeout)); err != nil {
+		return failure(err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // The end of the context ends the request.
+	if err := sent.Write(conn); err != nil {
+		return failure(fmt.Errorf("sending the request: %w", err))
+	}
+	limited := &io.LimitedReader{R: conn, N: maxHeaderBytes}
+	received, err := http.ReadResponse(bufio.NewReaderSize(limited, bufferSize), sent)
+	if err != nil && limited.N == 0 {
+		return response{err: &report.Error{Fault: report.Malformed, Err: errors.New("the headers of the response are too large")}}
+	}
+	if err != nil {
+		return failure(fmt.Errorf("reading the response: %w", err))
+	}
+	limited.N = maxBodyBytes
+	return read(received, r)
+}
+
+// http returns the HTTP request.
+func (r request) http() (*http.Request, error) {
+	sent, err := http.NewRequest(http.MethodGet, r.url(), http.NoBody) //nolint:noctx // send ends with its context
+	if err != nil {
+		return nil, err
+	}
+	sent.Close = true
 	sent.Header.Set("Accept-Encoding", "identity")
 	sent.Header.Set("User-Agent", "streamweir")
 	if r.token != "" {
 		sent.Header.Set("Authorization", report.Authorization(r.token))
 	}
-	received, err := c.http.Do(sent)
-	if err != nil {
-		return failure(err)
-	}
-	defer func() { _ = received.Body.Close() }() // An error cannot lose data: the body is only read.
-	return read(received, r)
+	return sent, nil
+}
+
+// connect connects to a pod.
+func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
+	defer cancel()
+	return c.dial(ctx, "tcp", address)
 }
 
 // read reads an HTTP response.
@@ -116,6 +137,8 @@ func read(received *http.Response, r request) response {
 		return response{}
 	case received.StatusCode == http.StatusUnauthorized:
 		return response{err: &report.Error{Fault: report.Unauthorized}}
+	case received.StatusCode < http.StatusOK:
+		return response{err: &report.Error{Fault: report.Malformed, Err: errors.New("the response is informational although none was requested")}}
 	case received.StatusCode != http.StatusOK:
 		return response{err: &report.Error{Fault: report.Refused, Status: received.StatusCode}}
 	case received.Header.Get("Content-Encoding") != "":
@@ -129,19 +152,19 @@ func read(received *http.Response, r request) response {
 	if fault, ok := errors.AsType[*report.Error](err); ok {
 		return response{err: fault}
 	}
+	for i := range decoded.Clients { // all pods of an application have the same long text
+		client := &decoded.Clients[i]
+		client.Topology = unique.Make(client.Topology).Value()
+	}
 	return response{report: decoded}
 }
 
 // failure classifies the error of a request: a fault of the network, or a response other than HTTP.
 func failure(err error) response {
-	cause := err
-	if wrapper, ok := errors.AsType[*url.Error](err); ok {
-		cause = wrapper.Err // A url.Error implements net.Error for any cause.
-	}
-	if !isNetworkFault(cause) {
+	if !isNetworkFault(err) {
 		return response{err: &report.Error{Fault: report.Malformed, Err: err}}
 	}
-	return response{err: &report.Error{Fault: report.Unreachable, Err: err}, dead: isDeadPeer(cause)}
+	return response{err: &report.Error{Fault: report.Unreachable, Err: err}, dead: isDeadPeer(err)}
 }
 
 // isNetworkFault returns whether the connection failed, or ended before the response did.

@@ -209,6 +209,23 @@ func (d *Decision) withdraw(withdrawal *Withdrawal) {
 	}
 }
 
+// raisingGrace is how long the plan waits for limits that are being raised. A kubelet raises one in less than a second (measured).
+const raisingGrace = 5 * time.Second
+
+// raising returns for how long the plan may wait for limits that are being raised; 0 if none is, or if that takes too long.
+func (d *Decision) raising() time.Duration {
+	f := &d.Facts
+	inProgress := slices.ContainsFunc(runningPods(f.Pods), func(p Pod) bool { return ResizeOutcome(&p) == v1alpha1.ResizeInProgress })
+	if !inProgress && len(d.Resizes) == 0 {
+		d.Memory.RaisingSince = time.Time{}
+		return 0
+	}
+	if d.Memory.RaisingSince.IsZero() {
+		d.Memory.RaisingSince = f.Now
+	}
+	return max(0, raisingGrace-f.Now.Sub(d.Memory.RaisingSince))
+}
+
 // withdrawn returns whether injected memory is withdrawn.
 func (d *Decision) withdrawn() bool { return d.Memory.Withdrawal.active(d.Facts.Now) }
 
@@ -220,10 +237,16 @@ func (d *Decision) publish(rollout bool) {
 	staysInRollout := rollout && !d.withdrawn()
 	// A pod with too small a limit is being raised: no plan written now would help it.
 	tooSmall := !d.Plan.Published.Fits && published != nil
-	if staysInRollout || tooSmall {
+	// A plan for the limits before a raise would be replaced right after it, and each plan is a refresh of every pod. A smaller one is not late.
+	raising := d.raising()
+	replacedSoon := raising > 0 && published != nil && publishedLimit(published) <= d.Plan.Published.Limit
+	d.Files = d.Plan.Published.File.Files()
+	switch {
+	case staysInRollout, tooSmall:
 		d.Files = planfile.WithRevision(published.Data)
-	} else {
-		d.Files = d.Plan.Published.File.Files()
+	case replacedSoon && d.Files[planfile.RevisionKey] != planfile.Revision(published.Data):
+		d.Files = planfile.WithRevision(published.Data)
+		d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, raising))
 	}
 	d.Revision = d.Files[planfile.RevisionKey]
 	if injection := d.Facts.Injection; injection != nil && !d.withdrawn() && storedLimit(&d.Facts) < d.Plan.Limit {

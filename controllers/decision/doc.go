@@ -10,7 +10,7 @@
 //	  - [Memory] is everything that earlier passes learned and that no source shows any more.
 //	  - [Facts] are derived from both: each fact of a pod, the container, the namespace and the application once, with its source.
 //	  - [Decide] returns the [Decision]: the plan, the injection, the resizes, the refreshes, and the memory for the next pass.
-//	  - [StatusOf] and [EventsOf] describe a decision and its [Outcome].
+//	  - [StatusOf] and [EventOf] describe a decision and its [Outcome].
 //
 // Files named resolve_*.go and planner.go are the border to memplan: only they import it. The texts of all conditions stand in messages.go.
 package decision

@@ -48,6 +48,8 @@ type Volatile struct {
 	Assignment *KnownAssignment
 	// RefusedResizes are resizes that the API server refused recently, by the pod's UID. After a restart each is requested once more.
 	RefusedResizes map[types.UID]RefusedResize
+	// RaisingSince is the time since which limits are being raised; zero if none is.
+	RaisingSince time.Time
 }
 
 // RefusedResize is a resize that the API server refused.

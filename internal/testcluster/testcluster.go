@@ -100,7 +100,7 @@ func New(tb testing.TB, namespace string, options Options) *Cluster {
 func (c *Cluster) startOperator(kinds *runtime.Scheme, options Options) {
 	c.tb.Helper()
 	mgr, err := ctrl.NewManager(environment.Operator(), ctrl.Options{
-		Scheme: kinds, Cache: controllers.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
+		Scheme: kinds, Cache: controllers.CacheOptions(), Client: controllers.ClientOptions(), Metrics: server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // each test of this process has its own operator
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ package tracker
 
 import (
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -16,17 +15,19 @@ type queue struct {
 
 	mu      sync.Mutex
 	pending []string
+	waiting map[string]bool // The keys in pending.
 }
 
 func newQueue() *queue {
-	return &queue{out: make(chan string), signal: make(chan struct{}, 1)}
+	return &queue{out: make(chan string), signal: make(chan struct{}, 1), waiting: map[string]bool{}}
 }
 
 // add appends a key that is not waiting yet. It never blocks.
 func (q *queue) add(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !slices.Contains(q.pending, key) {
+	if !q.waiting[key] {
+		q.waiting[key] = true
 		q.pending = append(q.pending, key)
 	}
 	select {
@@ -44,6 +45,7 @@ func (q *queue) next() (string, bool) {
 	}
 	key := q.pending[0]
 	q.pending = q.pending[1:]
+	delete(q.waiting, key)
 	return key, true
 }
 

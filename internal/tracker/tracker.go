@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Tracker runs polls from its start to the end of its context. All methods are safe for concurrent use.
@@ -22,6 +23,7 @@ type Tracker struct {
 	ended   bool
 	waiting []*poll // Polls added before Start.
 	running sync.WaitGroup
+	soon    map[string]*time.Timer // By key: changes that wait to be queued.
 }
 
 // poll is one function in the background.
@@ -32,7 +34,7 @@ type poll struct {
 
 // New returns a tracker without polls. Its name appears in errors.
 func New(name string) *Tracker {
-	return &Tracker{name: name, queue: newQueue()}
+	return &Tracker{name: name, queue: newQueue(), soon: map[string]*time.Timer{}}
 }
 
 // Start runs all polls until the context ends, and returns once the last one has returned. It may be called once.
@@ -106,7 +108,24 @@ func (t *Tracker) stop(p *poll) {
 }
 
 // Changed queues a key for [Tracker.Changes]. It never blocks.
-func (t *Tracker) Changed(key string) { t.queue.add(key) }
+func (t *Tracker) Changed(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if timer := t.soon[key]; timer != nil {
+		timer.Stop()
+		delete(t.soon, key)
+	}
+	t.queue.add(key)
+}
+
+// ChangedSoon queues a key after a pause, in which further changes of the key gather. The pause begins with the first of them. It never blocks.
+func (t *Tracker) ChangedSoon(key string, pause time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.soon[key] == nil {
+		t.soon[key] = time.AfterFunc(pause, func() { t.Changed(key) })
+	}
+}
 
 // Changes returns the channel of changed keys. A key that is waiting is not queued again. The channel is never closed.
 func (t *Tracker) Changes() <-chan string { return t.queue.out }

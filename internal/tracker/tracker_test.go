@@ -111,6 +111,36 @@ func TestChangesDeliversEachWaitingKeyOnce(t *testing.T) {
 	})
 }
 
+func TestChangesOfAKeyGather(t *testing.T) {
+	const pause = 200 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		tracked := tracker.New("the test")
+		defer start(t, tracked)()
+		expectAfter := func(what string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			<-tracked.Changes()
+			if after := time.Since(began); after != want {
+				t.Errorf("%s: the key was delivered after %v, should be %v", what, after, want)
+			}
+			select {
+			case <-tracked.Changes():
+				t.Errorf("%s: the key was delivered twice", what)
+			case <-time.After(time.Minute):
+			}
+		}
+		tracked.ChangedSoon("a", pause)
+		<-time.After(pause / 2)
+		tracked.ChangedSoon("a", pause)
+		expectAfter("two changes", pause/2)
+		tracked.ChangedSoon("a", pause)
+		tracked.Changed("a")
+		expectAfter("an urgent change", 0)
+		tracked.ChangedSoon("a", pause)
+		expectAfter("a later change", pause)
+	})
+}
+
 func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	backoff := tracker.Backoff{Min: time.Second, Max: 30 * time.Second}
 	cases := map[int]time.Duration{

@@ -36,7 +36,7 @@ func BenchmarkScale(b *testing.B) {
 	if b.N > 1 {
 		b.Fatal("one run takes minutes: set -benchtime=1x")
 	}
-	var r results
+	r := results{revision: revision()}
 	f := newFleet(b, setting(b, appsVariable, 10))
 	r.apps = len(f.applications)
 	r.pods = f.podCount()
