@@ -460,6 +460,51 @@ func TestMonitorTracksBeforeStart(t *testing.T) {
 	})
 }
 
+// TestMonitorFollowsChangedClusters: a changed cluster is connected again, keeps its observations, and does not affect others.
+func TestMonitorFollowsChangedClusters(t *testing.T) {
+	clusters := func() map[string]*fakeKafka {
+		return map[string]*fakeKafka{"prod": newFakeKafka("orders"), "test": newFakeKafka("orders")}
+	}
+	monitored(t, clusters, func(f fixture) {
+		f.Track("shop/orders", ordersRef)
+		f.Track("shop/test", assignment.Ref{Cluster: "test", ApplicationID: "orders"})
+		in(time.Second)
+		received(f.Monitor)
+		known := f.Latest("shop/orders").Group
+		prod, test := f.fakes["prod"], f.fakes["test"]
+		delete(f.fakes, "prod") // the new address is wrong
+
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod", BootstrapServers: []string{"b:1"}}, {Name: "test"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group != known || got.Err == nil {
+			t.Errorf("with a wrong address the observation is %+v, want the last group and an error", got)
+		}
+		if prod.closed != 1 || test.closed != 0 {
+			t.Errorf("%d clients of the changed cluster and %d of the other were closed, want 1 and 0", prod.closed, test.closed)
+		}
+		if got := slices.Compact(received(f.Monitor)); !slices.Equal(got, []string{"shop/orders"}) {
+			t.Errorf("changed keys: %v", got)
+		}
+
+		f.fakes["prod"] = newFakeKafka("orders")
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod", BootstrapServers: []string{"c:1"}}, {Name: "test"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group == nil || got.Err != nil {
+			t.Errorf("with the right address the observation is %+v", got)
+		}
+		f.SetClusters(nil)
+		in(time.Second)
+		if _, found := f.Cluster("prod"); found || assignment.ClassOf(f.Latest("shop/orders").Err) != assignment.ClassUnknownCluster {
+			t.Errorf("a removed cluster: %+v", f.Latest("shop/orders"))
+		}
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group == nil {
+			t.Errorf("a cluster that was added again: %+v", got)
+		}
+	})
+}
+
 func TestMonitorFollowsALossInARealCluster(t *testing.T) {
 	kafka := newKafka(t, orders(assignment.Classic))
 	intervals := assignment.DefaultIntervals()

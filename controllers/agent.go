@@ -38,7 +38,9 @@ func (r *StreamAppReconciler) agentConfigMapFor(app *v1alpha1.StreamApp) string 
 const agentConfigMapPrefix = v1alpha1.ConfigMapPrefix + "agent-"
 
 // isAgent returns whether an object is a ConfigMap of the agent, of any version.
-func isAgent(object client.Object) bool { return strings.HasPrefix(object.GetName(), agentConfigMapPrefix) }
+func isAgent(object client.Object) bool {
+	return strings.HasPrefix(object.GetName(), agentConfigMapPrefix)
+}
 
 // applyAgent ensures that the ConfigMap with the agent contains the operator's own jar before the injection names it. A ConfigMap that is named
 // already was read then, and is immutable. If it has other content, the injection keeps the agent that it has.

@@ -163,17 +163,21 @@ func injectionIntent(spec *v1alpha1.PodInjectionSpec) *apiac.PodInjectionSpecApp
 // refresh changes annotations of the pods that have not been notified of the published plan, or have not loaded it since. The kubelet then
 // updates the mounted ConfigMap at once (measured: within 0.2 s, up to 85 s without). An error of one pod does not affect the others.
 func (r *StreamAppReconciler) refresh(ctx context.Context, d *decision.Decision) error {
-	var errs []error
-	for _, refresh := range d.Refreshes {
-		pod := &corev1.Pod{}
-		pod.Namespace = d.Facts.App.Namespace
-		pod.Name = refresh.Pod
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.PublishedAnnotation, d.Revision,
-			decision.AnnotationRefresh, refresh.String())
-		err := r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("notifying pod %s of the plan: %w", refresh.Pod, err))
-		}
+	results := make([]error, len(d.Refreshes))
+	leftErr := r.eachPod(ctx, len(d.Refreshes), func(i int) { results[i] = r.refreshPod(ctx, d, d.Refreshes[i]) })
+	return utilerrors.NewAggregate(append(results, leftErr))
+}
+
+// refreshPod changes the annotations of one pod. A pod that is gone needs none.
+func (r *StreamAppReconciler) refreshPod(ctx context.Context, d *decision.Decision, refresh decision.PodRefresh) error {
+	pod := &corev1.Pod{}
+	pod.Namespace = d.Facts.App.Namespace
+	pod.Name = refresh.Pod
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.PublishedAnnotation, d.Revision,
+		decision.AnnotationRefresh, refresh.String())
+	err := r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("notifying pod %s of the plan: %w", refresh.Pod, err)
 	}
-	return utilerrors.NewAggregate(errs)
+	return nil
 }

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,242 +22,122 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// CacheOptions returns options that keep the operator small in large clusters. It watches all pods, nodes and workloads, because they have no
+// CacheOptions returns options that keep the operator small in large clusters. It watches all pods, nodes and workloads, because none has a
 // label of the operator to select by. So the cache only has the fields that a pass reads, and only the operator's own ConfigMaps.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:         {Transform: (&podTrimmer{}).trim},
+			&corev1.Pod{}:         {Transform: trimPod},
 			&corev1.Node{}:        {Transform: trimNode},
+			&appsv1.StatefulSet{}: {Transform: trimWorkload},
+			&appsv1.Deployment{}:  {Transform: trimWorkload},
 			&corev1.ConfigMap{}:   {Label: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy}), Transform: trimConfigMap},
-			&appsv1.StatefulSet{}: {Transform: trimStatefulSet},
-			&appsv1.Deployment{}:  {Transform: trimDeployment},
 		},
 	}
 }
 
-// podTrimmer trims pods. Equal parts of different pods are shared.
-type podTrimmer struct {
-	lists  table[amounts, corev1.ResourceList]
-	texts  table[string, string]
-	labels table[string, map[string]string]
-}
-
-// trim keeps the name, node, phase and resources of a pod, with which it takes part in the memory of its node. A pod that may belong to a
-// target also keeps its owner, images, volumes of agent and plan, annotations of the operator, and state.
-func (t *podTrimmer) trim(object any) (any, error) {
+// trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations. A pod that no
+// StreamApp can have as a target keeps what it takes from its node.
+var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil // a tombstone: its object was trimmed earlier
 	}
-	_, candidate := decision.OwnerOf(pod)
+	_, possibleTarget := decision.OwnerOf(pod)
 	trimmed := &corev1.Pod{
+		ObjectMeta: trimMeta(&pod.ObjectMeta),
 		Spec: corev1.PodSpec{
-			NodeName: t.text(pod.Spec.NodeName), Overhead: t.resourceList(pod.Spec.Overhead), Volumes: trimVolumes(pod.Spec.Volumes),
-			Containers: t.containers(pod.Spec.Containers, candidate), InitContainers: t.containers(pod.Spec.InitContainers, candidate),
+			NodeName: intern(pod.Spec.NodeName), Overhead: trimResources(pod.Spec.Overhead), Resources: pod.Spec.Resources,
+			Containers: trimContainers(pod.Spec.Containers, possibleTarget), InitContainers: trimContainers(pod.Spec.InitContainers, possibleTarget),
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(intern(string(pod.Status.Phase)))},
 	}
-	if pod.Spec.Resources != nil {
-		trimmed.Spec.Resources = new(t.requirements(pod.Spec.Resources))
-	}
-	if !candidate {
-		trimmed.ObjectMeta = metav1.ObjectMeta{Namespace: t.text(pod.Namespace), Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+	if !possibleTarget {
 		return trimmed, nil
 	}
-	trimmed.ObjectMeta = trimMeta(&pod.ObjectMeta)
-	trimmed.Namespace = t.text(pod.Namespace)
-	if hash, ok := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ok {
-		trimmed.Labels = t.labels.share(hash, map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash})
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
+		trimmed.Labels = sharedLabels.get(hash, func() map[string]string {
+			return map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: intern(hash)}
+		})
 	}
-	trimmed.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase, Reason: pod.Status.Reason, QOSClass: pod.Status.QOSClass, PodIPs: pod.Status.PodIPs,
-		NominatedNodeName: pod.Status.NominatedNodeName, Conditions: trimConditions(pod.Status.Conditions),
-		ContainerStatuses: t.statuses(pod.Status.ContainerStatuses),
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume || v.Name == v1alpha1.PlanVolume {
+			trimmed.Spec.Volumes = append(trimmed.Spec.Volumes, v)
+		}
 	}
+	trimmed.Status.Reason = pod.Status.Reason
+	trimmed.Status.QOSClass = corev1.PodQOSClass(intern(string(pod.Status.QOSClass)))
+	trimmed.Status.PodIPs = pod.Status.PodIPs
+	trimmed.Status.NominatedNodeName = pod.Status.NominatedNodeName
+	trimmed.Status.Conditions = trimConditions(pod.Status.Conditions)
+	trimmed.Status.ContainerStatuses = trimStatuses(pod.Status.ContainerStatuses)
 	return trimmed, nil
-}
+})
 
-// trimVolumes keeps the volumes of agent and plan.
-func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
-	var trimmed []corev1.Volume
-	for i := range volumes {
-		if v := &volumes[i]; v.Name == v1alpha1.AgentVolume || v.Name == v1alpha1.PlanVolume {
-			trimmed = append(trimmed, *v)
-		}
-	}
-	return trimmed
-}
+// podConditions are the types of conditions that a pass reads.
+var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress}
 
-// containers keeps the resources of containers, and the restart policy, with which an init container is a sidecar. Those of a pod that may
-// belong to a target also keep the name, the image and the resize policy.
-func (t *podTrimmer) containers(containers []corev1.Container, candidate bool) []corev1.Container {
-	if len(containers) == 0 {
-		return nil
-	}
-	trimmed := make([]corev1.Container, len(containers))
-	for i := range containers {
-		c := &containers[i]
-		trimmed[i] = corev1.Container{Resources: t.requirements(&c.Resources), RestartPolicy: c.RestartPolicy}
-		if candidate {
-			trimmed[i].Name = t.text(c.Name)
-			trimmed[i].Image = t.text(c.Image)
-			trimmed[i].ResizePolicy = c.ResizePolicy
-		}
-	}
-	return trimmed
-}
-
-// trimConditions keeps the conditions of readiness, scheduling and resizes.
+// trimConditions keeps the conditions that a pass reads.
 func trimConditions(conditions []corev1.PodCondition) []corev1.PodCondition {
-	kept := func(c *corev1.PodCondition) bool {
-		switch c.Type {
-		case corev1.PodReady:
-			return c.Status == corev1.ConditionTrue
-		case corev1.PodScheduled:
-			return c.Status != corev1.ConditionTrue
-		default:
-			return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
-		}
-	}
 	var trimmed []corev1.PodCondition
 	for i := range conditions {
-		if kept(&conditions[i]) {
-			trimmed = append(trimmed, conditions[i])
+		c := &conditions[i]
+		scheduled := c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+		if slices.Contains(podConditions, c.Type) && !scheduled {
+			trimmed = append(trimmed, corev1.PodCondition{
+				Type: corev1.PodConditionType(intern(string(c.Type))), Status: corev1.ConditionStatus(intern(string(c.Status))),
+				Reason: intern(c.Reason), Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+			})
 		}
 	}
 	return slices.Clip(trimmed)
 }
 
-// statuses keeps the state of containers, their restarts, the digests of their images and the active resources.
-func (t *podTrimmer) statuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	if len(statuses) == 0 {
-		return nil
-	}
+// trimStatuses keeps the state, image and active limits of containers.
+func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	trimmed := make([]corev1.ContainerStatus, len(statuses))
 	for i := range statuses {
 		s := &statuses[i]
 		trimmed[i] = corev1.ContainerStatus{
-			Name: t.text(s.Name), ImageID: t.text(s.ImageID), RestartCount: s.RestartCount,
-			State: trimState(s.State), LastTerminationState: trimState(s.LastTerminationState),
+			Name: intern(s.Name), ImageID: intern(s.ImageID), RestartCount: s.RestartCount,
+			State: s.State, LastTerminationState: s.LastTerminationState,
 		}
 		if s.Resources != nil {
-			trimmed[i].Resources = new(t.requirements(s.Resources))
+			trimmed[i].Resources = &corev1.ResourceRequirements{Limits: trimResources(s.Resources.Limits)}
 		}
 	}
 	return trimmed
 }
 
-// trimState drops the ID of the container and the message of a waiting one.
-func trimState(state corev1.ContainerState) corev1.ContainerState {
-	trimmed := corev1.ContainerState{Running: state.Running}
-	if state.Waiting != nil {
-		trimmed.Waiting = &corev1.ContainerStateWaiting{Reason: state.Waiting.Reason}
+// trimWorkload drops the metadata of a StatefulSet or Deployment, such as the last applied manifest, and the parts of its pod template that no
+// pass reads.
+var trimWorkload = toolscache.TransformFunc(func(object any) (any, error) {
+	switch workload := object.(type) {
+	case *appsv1.StatefulSet:
+		workload.ObjectMeta = trimMeta(&workload.ObjectMeta)
+		workload.Spec.VolumeClaimTemplates = nil
+		trimTemplate(&workload.Spec.Template.Spec)
+	case *appsv1.Deployment:
+		workload.ObjectMeta = trimMeta(&workload.ObjectMeta)
+		trimTemplate(&workload.Spec.Template.Spec)
 	}
-	if state.Terminated != nil {
-		end := *state.Terminated
-		end.ContainerID = ""
-		trimmed.Terminated = &end
-	}
-	return trimmed
-}
-
-// table has one value for each key, so that equal parts of many objects are one object in the cache.
-type table[K comparable, V any] struct {
-	mu    sync.Mutex
-	byKey map[K]V
-}
-
-// maxShared bounds the values in a table that may be in no object any more. The table then starts anew.
-const maxShared = 10_000
-
-// share returns the value with a key, which is the given one if there was none. It must not be changed.
-func (t *table[K, V]) share(key K, value V) V {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if shared, known := t.byKey[key]; known {
-		return shared
-	}
-	if t.byKey == nil || len(t.byKey) >= maxShared {
-		t.byKey = map[K]V{}
-	}
-	t.byKey[key] = value
-	return value
-}
-
-// amounts are the resources of a list: thousandths of a CPU and bytes of memory; -1 if not set.
-type amounts struct{ cpu, memory int64 }
-
-// resourceList returns the CPU and memory of a list. A list takes about 700 bytes, a pod has four for each container.
-func (t *podTrimmer) resourceList(resources corev1.ResourceList) corev1.ResourceList {
-	key := amounts{cpu: -1, memory: -1}
-	trimmed := corev1.ResourceList{}
-	if cpu, set := resources[corev1.ResourceCPU]; set {
-		key.cpu = cpu.MilliValue()
-		trimmed[corev1.ResourceCPU] = cpu
-	}
-	if memory, set := resources[corev1.ResourceMemory]; set {
-		key.memory = memory.Value()
-		trimmed[corev1.ResourceMemory] = memory
-	}
-	if len(trimmed) == 0 {
-		return nil
-	}
-	return t.lists.share(key, trimmed)
-}
-
-// requirements is [podTrimmer.resourceList] for requests and limits.
-func (t *podTrimmer) requirements(resources *corev1.ResourceRequirements) corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{Requests: t.resourceList(resources.Requests), Limits: t.resourceList(resources.Limits)}
-}
-
-// text returns a text that many pods have, such as the name of an image.
-func (t *podTrimmer) text(text string) string { return t.texts.share(text, text) }
-
-// trimStatefulSet drops the metadata and the fields of the pod template that no pass reads.
-var trimStatefulSet = toolscache.TransformFunc(func(object any) (any, error) {
-	set, ok := object.(*appsv1.StatefulSet)
-	if !ok {
-		return object, nil
-	}
-	set.ObjectMeta = trimMeta(&set.ObjectMeta)
-	set.Spec.VolumeClaimTemplates = nil
-	trimTemplate(&set.Spec.Template.Spec)
-	return set, nil
+	return object, nil
 })
 
-// trimDeployment is trimStatefulSet for a Deployment.
-var trimDeployment = toolscache.TransformFunc(func(object any) (any, error) {
-	deployment, ok := object.(*appsv1.Deployment)
-	if !ok {
-		return object, nil
-	}
-	deployment.ObjectMeta = trimMeta(&deployment.ObjectMeta)
-	trimTemplate(&deployment.Spec.Template.Spec)
-	return deployment, nil
-})
-
-// trimTemplate drops the parts of a pod template that are about scheduling, security, probes and ports.
 func trimTemplate(spec *corev1.PodSpec) {
 	spec.Affinity = nil
-	spec.DNSConfig = nil
-	spec.HostAliases = nil
-	spec.ImagePullSecrets = nil
-	spec.NodeSelector = nil
-	spec.ReadinessGates = nil
-	spec.SecurityContext = nil
 	spec.Tolerations = nil
 	spec.TopologySpreadConstraints = nil
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+	spec.SecurityContext = nil
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			c := &containers[i]
-			c.Lifecycle = nil
 			c.LivenessProbe = nil
-			c.Ports = nil
 			c.ReadinessProbe = nil
-			c.SecurityContext = nil
 			c.StartupProbe = nil
+			c.Lifecycle = nil
+			c.SecurityContext = nil
 		}
 	}
 }
@@ -271,7 +153,7 @@ var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimNode keeps the condition Ready of a node, which decides whether it is lost, and the allocatable memory, which caps limits.
+// trimNode keeps the condition Ready of a node, which decides whether it is lost, and its allocatable memory.
 var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -289,12 +171,18 @@ var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimMeta keeps the identity, the owners and the operator's annotations of an object.
+// trimMeta keeps the identity of an object, its controller and its annotations of the operator.
 func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	trimmed := metav1.ObjectMeta{
-		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
-		Generation: meta.Generation, CreationTimestamp: meta.CreationTimestamp,
-		DeletionTimestamp: meta.DeletionTimestamp, OwnerReferences: meta.OwnerReferences,
+		Name: meta.Name, Namespace: intern(meta.Namespace), UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		Generation: meta.Generation, CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+	}
+	for i := range meta.OwnerReferences {
+		if o := &meta.OwnerReferences[i]; o.Controller != nil && *o.Controller {
+			trimmed.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: intern(o.APIVersion), Kind: intern(o.Kind), Name: intern(o.Name), UID: types.UID(intern(string(o.UID))), Controller: o.Controller,
+			}}
+		}
 	}
 	for key, value := range meta.Annotations {
 		if strings.HasPrefix(key, annotationPrefix) {
@@ -305,6 +193,71 @@ func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 		}
 	}
 	return trimmed
+}
+
+// trimContainers keeps the resources of containers, and what a pass reads of a possible target.
+func trimContainers(containers []corev1.Container, possibleTarget bool) []corev1.Container {
+	trimmed := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		resources := corev1.ResourceRequirements{Limits: trimResources(c.Resources.Limits), Requests: trimResources(c.Resources.Requests)}
+		trimmed[i] = corev1.Container{Resources: resources, RestartPolicy: c.RestartPolicy}
+		if possibleTarget {
+			trimmed[i].Name = intern(c.Name)
+			trimmed[i].Image = intern(c.Image)
+			trimmed[i].ResizePolicy = c.ResizePolicy
+		}
+	}
+	return trimmed
+}
+
+// intern returns the one copy of a text that many pods have.
+func intern(text string) string { return unique.Make(text).Value() }
+
+// sharedMaps holds one copy of equal maps. A map takes 300 to 640 bytes, and the pods of a workload have equal ones. Objects of the cache are
+// not changed, so they may share it.
+type sharedMaps[M any] struct {
+	mu    sync.Mutex
+	byKey map[string]M
+}
+
+// maxSharedMaps bounds the copies. When it is reached they are forgotten, and collected from then on.
+const maxSharedMaps = 10000
+
+var (
+	sharedResources sharedMaps[corev1.ResourceList]
+	sharedLabels    sharedMaps[map[string]string]
+)
+
+// get returns the copy with a key, or makes it.
+func (s *sharedMaps[M]) get(key string, newMap func() M) M {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.byKey[key]; ok {
+		return known
+	}
+	if s.byKey == nil || len(s.byKey) >= maxSharedMaps {
+		s.byKey = map[string]M{}
+	}
+	made := newMap()
+	s.byKey[strings.Clone(key)] = made
+	return made
+}
+
+// trimResources returns the shared copy of the CPU and the memory in a list; nil without both.
+func trimResources(list corev1.ResourceList) corev1.ResourceList {
+	trimmed := corev1.ResourceList{}
+	key := ""
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, ok := list[name]; ok {
+			trimmed[name] = amount
+			key += string(name) + amount.String()
+		}
+	}
+	if len(trimmed) == 0 {
+		return nil
+	}
+	return sharedResources.get(key, func() corev1.ResourceList { return trimmed })
 }
 
 // Names of the fields by which the cache is indexed.

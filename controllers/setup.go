@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// concurrentReconciles: passes are short, and only the API server's responses take time.
-	concurrentReconciles = 4
+	// concurrentReconciles: passes mostly await the API server. A pass that writes to thousands of pods takes up to a minute, and several of
+	// them must leave workers to the other applications. More workers add no load: the writes to pods share one budget.
+	concurrentReconciles = 16
 	// reconciliationTimeout ends a pass that hangs on the API server.
 	reconciliationTimeout = time.Minute
 )
@@ -46,6 +47,11 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	if r.Reports != nil {
 		if err := mgr.Add(&changeForwarder{from: r.Reports.Changes, to: changes}); err != nil {
 			return fmt.Errorf("setting up the changes of reports: %w", err)
+		}
+	}
+	if r.Config != nil {
+		if err := mgr.Add(&configForwarder{r, changes}); err != nil {
+			return fmt.Errorf("setting up the changes of the configuration: %w", err)
 		}
 	}
 	collector := agentCollector{r}
@@ -133,6 +139,34 @@ func (f *changeForwarder) Start(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: types.NamespacedName{Namespace: namespace, Name: name}}:
+			}
+		}
+	}
+}
+
+// configForwarder requests a pass of every StreamApp after a change of the operator's configuration.
+type configForwarder struct {
+	*StreamAppReconciler
+	to chan<- event.TypedGenericEvent[types.NamespacedName]
+}
+
+// Start forwards until the context ends.
+func (f *configForwarder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.Config.Changes():
+		}
+		var apps v1alpha1.StreamAppList
+		if err := f.List(ctx, &apps); err != nil {
+			return fmt.Errorf("listing the StreamApps: %w", err)
+		}
+		for _, request := range requestsFor(apps.Items) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: request.NamespacedName}:
 			}
 		}
 	}
