@@ -24,9 +24,8 @@ func TestAgentOfAnotherClientIsNotInjected(t *testing.T) {
 	f.createStatefulSet()
 	operator, err := client.New(operatorConfig, client.Options{Scheme: scheme}) // the policies reserve this write for the operator
 	f.Expect(err).NotTo(gomega.HaveOccurred())
-	sum := sha256.Sum256(testJar)
 	foreign := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: fmt.Sprintf("streamweir-agent-%x", sum[:5])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: agentNameOf(testJar)},
 		BinaryData: map[string][]byte{v1alpha1.AgentJarKey: []byte("evil")}, Immutable: new(true),
 	}
 	f.Expect(operator.Create(t.Context(), foreign)).To(gomega.Succeed())
@@ -53,6 +52,12 @@ func (f *fixture) advanceAgents(d time.Duration) {
 		patch := mergePatch(fmt.Sprintf(`{"metadata":{"annotations":{"changed":%q}}}`, time.Now()))
 		f.Expect(client.IgnoreNotFound(operator.Patch(f.t.Context(), &agent, patch))).To(gomega.Succeed())
 	}
+}
+
+// agentNameOf returns the name of the ConfigMap with a jar.
+func agentNameOf(jar []byte) string {
+	sum := sha256.Sum256(jar)
+	return fmt.Sprintf("streamweir-agent-%x", sum[:5])
 }
 
 // agentNames returns the names of the ConfigMaps with agents.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -35,8 +37,11 @@ func (f *fixture) snapshot() snapshot {
 	plan := f.plan().Data
 	delete(plan, planfile.TokenKey) // it is random
 	state := snapshot{plan: plan, limits: f.limits(), notified: map[string]string{}, conditions: map[string]string{}}
-	spec := f.injection().Spec
-	state.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanRevision, spec.OwnOptions == nil, spec.Container)
+	injection := &v1alpha1.PodInjection{}
+	if f.exists("orders", injection) {
+		spec := injection.Spec
+		state.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanRevision, spec.OwnOptions == nil, spec.Container, spec.AgentConfigMap)
+	}
 	for _, pod := range f.pods() {
 		state.notified[pod.Name] = pod.Annotations[v1alpha1.PublishedAnnotation]
 	}
@@ -106,8 +111,9 @@ func TestConflictDoesNotHideFailedWrites(t *testing.T) {
 	f.expectQuiet()
 }
 
-// startOperatorToKill runs an operator that is killed before write number n+1 after the call of arm, and then another one.
-func (f *fixture) startOperatorToKill(n int) (arm func(), wasKilled func() bool) {
+// startOperatorToKill runs an operator that is killed before write number n+1 after the call of arm, or from
+// the start on, and then another one.
+func (f *fixture) startOperatorToKill(n int, armed bool) (arm func(), wasKilled func() bool) {
 	f.t.Helper()
 	dead := make(chan struct{})
 	first := f.newOperator()
@@ -134,6 +140,9 @@ func (f *fixture) startOperatorToKill(n int) (arm func(), wasKilled func() bool)
 			return false
 		}
 	}
+	if armed {
+		arm()
+	}
 	f.run("the operators", func(ctx context.Context) error {
 		alive, kill := context.WithCancel(ctx)
 		defer kill()
@@ -147,25 +156,95 @@ func (f *fixture) startOperatorToKill(n int) (arm func(), wasKilled func() bool)
 		if err := first(alive); err != nil || ctx.Err() != nil {
 			return err
 		}
+		if err := f.unsafe(ctx); err != nil && ctx.Err() == nil {
+			f.t.Errorf("when the operator was killed: %v", err)
+		}
 		f.writes.failWith(nil)
 		return second(ctx)
 	})
 	return arm, wasKilled
 }
 
+// unsafe returns the reason for which the stored objects are not safe without an operator, if there is one: the plan is too large for a pod that
+// reads it or that the stored injection may create, or a ConfigMap that a pod mounts does not exist.
+func (f *fixture) unsafe(ctx context.Context) error {
+	var configMaps corev1.ConfigMapList
+	var injections v1alpha1.PodInjectionList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&configMaps, &injections, &pods} {
+		if err := admin.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
+			return err
+		}
+	}
+	planLimits := map[string]int64{} // of the ConfigMaps with a plan; 0 for others
+	for _, m := range configMaps.Items {
+		var limit int64
+		for line := range strings.Lines(properties(m.Data)) {
+			_, _ = fmt.Sscanf(line, "limit.bytes=%d", &limit)
+		}
+		planLimits[m.Name] = limit
+	}
+	var errs []error
+	check := func(what, configMap string, limit int64) {
+		planned, exists := planLimits[configMap]
+		if !exists {
+			errs = append(errs, fmt.Errorf("%s mounts ConfigMap %s, which does not exist", what, configMap))
+		}
+		if planned > limit {
+			errs = append(errs, fmt.Errorf("%s has %d bytes and reads a plan for %d", what, limit, planned))
+		}
+	}
+	for _, i := range injections.Items {
+		limit := int64(templateLimit)
+		if i.Spec.Memory.Limit != nil {
+			limit = i.Spec.Memory.Limit.Value()
+		}
+		check("a new pod", i.Spec.PlanConfigMap, limit)
+		if i.Spec.AgentConfigMap != "" {
+			check("a new pod", i.Spec.AgentConfigMap, limit)
+		}
+	}
+	for _, pod := range pods.Items {
+		limit := pod.Spec.Containers[0].Resources.Limits.Memory().Value()
+		for _, status := range pod.Status.ContainerStatuses {
+			if status.Resources != nil {
+				limit = min(limit, status.Resources.Limits.Memory().Value())
+			}
+		}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.ConfigMap != nil {
+				check("pod "+pod.Name, volume.ConfigMap.Name, limit)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// killCase is one kind of pass for [expectSameAfterKill].
+type killCase struct {
+	prepare, scenario func(f *fixture)
+	// restarted: the operator starts after prepare, which runs one of its own.
+	restarted bool
+}
+
 // expectSameAfterKill runs a scenario once without a kill, and then once for each write before which the operator is killed. Every run must
-// leave the same state.
-func expectSameAfterKill(t *testing.T, prepare, scenario func(f *fixture)) {
+// leave the same state, and the objects must be safe while no operator runs.
+func expectSameAfterKill(t *testing.T, c killCase) {
 	t.Helper()
 	const maxWrites = 40 // far more than there are
 	var want snapshot
 	var writes []string
 	t.Run("without a kill", func(t *testing.T) {
 		f := newSerialFixture(t)
-		f.startOperator()
-		prepare(f)
+		if !c.restarted {
+			f.startOperator()
+		}
+		c.prepare(f)
 		before := len(f.writes.all())
-		scenario(f)
+		if c.restarted {
+			f.startOperator()
+		}
+		c.scenario(f)
 		writes = f.writes.all()[before:]
 		want = f.snapshot()
 	})
@@ -180,10 +259,15 @@ func expectSameAfterKill(t *testing.T, prepare, scenario func(f *fixture)) {
 	for n := range writes {
 		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
 			f := newFixture(t)
-			arm, wasKilled := f.startOperatorToKill(n)
-			prepare(f)
-			arm()
-			scenario(f)
+			if c.restarted {
+				c.prepare(f)
+			}
+			arm, wasKilled := f.startOperatorToKill(n, c.restarted)
+			if !c.restarted {
+				c.prepare(f)
+				arm()
+			}
+			c.scenario(f)
 			f.Expect(f.snapshot()).To(gomega.Equal(want))
 			if n < least {
 				f.Expect(wasKilled()).To(gomega.BeTrue(), "the operator must be killed")
@@ -192,25 +276,109 @@ func expectSameAfterKill(t *testing.T, prepare, scenario func(f *fixture)) {
 	}
 }
 
+// enforced prepares pods that run with the plan.
+func enforced(f *fixture) {
+	f.createStatefulSet()
+	f.spreadTasks(f.readyPods()...)
+	f.createStreamApp()
+	f.restartWithPlan()
+	f.expectQuiet()
+}
+
 func TestOperatorKilledDuringFirstWritesLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
+	expectSameAfterKill(t, killCase{prepare: func(f *fixture) {
 		f.createStatefulSet()
 		f.spreadTasks(f.readyPods()...)
-	}, func(f *fixture) {
+	}, scenario: func(f *fixture) {
 		f.createStreamApp()
 		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
 		f.expectQuiet()
-	})
+	}})
 }
 
 func TestOperatorKilledWhileRaisingLimitsLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
-		f.createStatefulSet()
+	expectSameAfterKill(t, killCase{prepare: enforced, scenario: (*fixture).scaleInAndRaise})
+}
+
+func TestOperatorKilledWhileShrinkingLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{prepare: func(f *fixture) {
+		enforced(f)
+		f.scaleInAndRaise()
+	}, scenario: func(f *fixture) {
+		f.patchStatefulSet(`{"spec":{"replicas":3}}`)
+		f.Eventually(f.readyPods).Should(gomega.HaveLen(3))
 		f.spreadTasks(f.readyPods()...)
-		f.createStreamApp()
-		f.restartWithPlan()
+		f.passes(1)
+		f.Eventually(f.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(requiredLimit(6))))
+		f.expectCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 		f.expectQuiet()
-	}, (*fixture).scaleInAndRaise)
+	}})
+}
+
+func TestOperatorKilledWhileHoldingLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{prepare: enforced, scenario: func(f *fixture) {
+		f.patchStreamApp(`{"spec":{"mode":"Hold"}}`)
+		f.scaleIn()
+		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonHeld)
+		f.expectQuiet()
+	}})
+}
+
+func TestOperatorKilledWhileRemovingLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{prepare: enforced, scenario: func(f *fixture) {
+		f.patchStreamApp(`{"spec":{"mode":"Observe"}}`)
+		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonObserveMode)
+		f.Eventually(func() bool { return f.exists("orders", &v1alpha1.PodInjection{}) }).Should(gomega.BeFalse())
+		f.Eventually(f.plan).Should(gomega.HaveField("Annotations", gomega.HaveKey("streamweir.dev/unused-since")))
+		f.expectQuiet()
+	}})
+}
+
+func TestOperatorKilledWhileWorkloadIsRecreatedLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{prepare: enforced, scenario: func(f *fixture) {
+		f.deleteStatefulSet()
+		f.expectCondition(v1alpha1.ConditionCompatible, metav1.ConditionFalse, v1alpha1.ReasonTargetNotFound)
+		f.Eventually(f.injection).Should(gomega.HaveField("Annotations", gomega.HaveKey("streamweir.dev/unused-since")))
+		f.createStatefulSet()
+		f.expectInjectedPods()
+		f.spreadTasks(f.readyPods()...)
+		f.passes(1)
+		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+		f.expectOwnersOfPlan()
+		f.Eventually(f.injection).Should(gomega.HaveField("Annotations", gomega.Not(gomega.HaveKey("streamweir.dev/unused-since"))))
+		f.expectQuiet()
+	}})
+}
+
+func TestOperatorKilledWhileStreamAppIsRecreatedLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{prepare: enforced, scenario: func(f *fixture) {
+		f.delete("orders", &v1alpha1.StreamApp{})
+		f.collectGarbage()
+		f.Eventually(f.plan).Should(gomega.HaveField("Annotations", gomega.HaveKey("streamweir.dev/unused-since")))
+		f.createStreamApp()
+		f.passes(1)
+		f.injection()
+		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+		f.expectOwnersOfPlan()
+		f.Eventually(f.plan).Should(gomega.HaveField("Annotations", gomega.Not(gomega.HaveKey("streamweir.dev/unused-since"))))
+		f.expectQuiet()
+	}})
+}
+
+func TestOperatorKilledDuringUpgradeLeavesSameState(t *testing.T) {
+	expectSameAfterKill(t, killCase{restarted: true, prepare: func(f *fixture) {
+		f.simulateAgents()
+		f.createStatefulSet()
+		stop := f.startOperator()
+		f.createStreamApp(withoutKafka)
+		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
+		stop()
+		f.agentJar = []byte("PK: a newer jar")
+	}, scenario: func(f *fixture) {
+		f.Eventually(f.agentNames).Should(gomega.HaveLen(2))
+		f.Eventually(f.injection).Should(gomega.HaveField("Spec.AgentConfigMap", gomega.Equal(agentNameOf(f.agentJar))))
+		f.expectQuiet()
+	}})
 }
 
 func TestTemplateLimitChangedWithoutOperatorIsKept(t *testing.T) {

@@ -372,12 +372,12 @@ func TestObserveModeInjectsNoAgent(t *testing.T) {
 }
 
 func TestOperatorWithAgentKilledDuringFirstWritesLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
+	expectSameAfterKill(t, killCase{prepare: func(f *fixture) {
 		f.simulateAgents()
 		f.createStatefulSet()
-	}, func(f *fixture) {
+	}, scenario: func(f *fixture) {
 		f.createStreamApp(withoutKafka)
 		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
 		f.expectQuiet()
-	})
+	}})
 }
