@@ -35,7 +35,7 @@ type Result struct {
 type Intervals struct {
 	// Slow is the time between two polls of a group without events. Each is longer by up to a tenth, at random.
 	Slow time.Duration
-	// Fast is the time between two polls of a hurried group.
+	// Fast is the time between two polls of a hurried group with up to 50 members. It grows with the members.
 	Fast time.Duration
 	// HurryFor is the duration of fast polling after an event.
 	HurryFor time.Duration

@@ -208,6 +208,26 @@ func TestMonitorPollsQuicklyForAMinuteWhenHurried(t *testing.T) {
 	})
 }
 
+// TestMonitorPollsLargeGroupsLessOften: a rollout of 500 members does not request the metadata of all of them every 2 s.
+func TestMonitorPollsLargeGroupsLessOften(t *testing.T) {
+	for threads, want := range map[int]int{1: 30, 50: 30, 51: 15, 500: 3, 5000: 2} {
+		monitored(t, one("orders"), func(f fixture) {
+			large := group("orders", "Stable", 0)
+			large.Processes = []assignment.Process{{ID: "a", Threads: threads}}
+			f.fakes["prod"].set(large)
+			f.Track("shop/orders", ordersRef)
+			in(10 * time.Second)
+			for range 60 { // a rollout causes events all the time
+				f.Hurry("shop/orders")
+				in(time.Second)
+			}
+			if n := f.fakes["prod"].pollsBetween(10*time.Second, 70*time.Second); n < want-1 || n > want+1 {
+				f.Errorf("%d polls of a group with %d members in a minute, want about %d", n, threads, want)
+			}
+		})
+	}
+}
+
 func TestMonitorDescribesAllGroupsOfAClusterInOneBatch(t *testing.T) {
 	monitored(t, one("a", "b", "c"), func(f fixture) {
 		synctest.Wait()
