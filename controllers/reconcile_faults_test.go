@@ -4,10 +4,8 @@
 package controllers_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,31 +18,6 @@ import (
 	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
-
-// snapshot is the state of a StreamApp's objects, without the parts that differ between namespaces.
-type snapshot struct {
-	plan       map[string]string
-	injection  string
-	limits     map[string]int64
-	notified   map[string]string // the revision that each pod was last notified of
-	conditions map[string]string
-}
-
-func (f *fixture) snapshot() snapshot {
-	f.t.Helper()
-	plan := f.plan().Data
-	delete(plan, planfile.TokenKey) // it is random
-	state := snapshot{plan: plan, limits: f.limits(), notified: map[string]string{}, conditions: map[string]string{}}
-	spec := f.injection().Spec
-	state.injection = fmt.Sprint(spec.Memory.ForLimit, spec.Memory.Limit, spec.PlanRevision, spec.OwnOptions == nil, spec.Container)
-	for _, pod := range f.pods() {
-		state.notified[pod.Name] = pod.Annotations[v1alpha1.PublishedAnnotation]
-	}
-	for _, c := range f.app().Status.Conditions {
-		state.conditions[c.Type] = string(c.Status) + " " + c.Reason
-	}
-	return state
-}
 
 // scaleInAndRaise removes a pod and waits until the operator has made every change, plan, injection and refreshes included.
 func (f *fixture) scaleInAndRaise() {
@@ -104,113 +77,6 @@ func TestConflictDoesNotHideFailedWrites(t *testing.T) {
 	f.passes(1)
 	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	f.expectQuiet()
-}
-
-// startOperatorToKill runs an operator that is killed before write number n+1 after the call of arm, and then another one.
-func (f *fixture) startOperatorToKill(n int) (arm func(), wasKilled func() bool) {
-	f.t.Helper()
-	dead := make(chan struct{})
-	first := f.newOperator()
-	second := f.newOperator()
-	arm = func() {
-		written := 0
-		f.writes.failWith(func(string) error {
-			if written++; written <= n {
-				return nil
-			}
-			select {
-			case <-dead:
-			default:
-				close(dead)
-			}
-			return errors.New("the operator was killed")
-		})
-	}
-	wasKilled = func() bool {
-		select {
-		case <-dead:
-			return true
-		default:
-			return false
-		}
-	}
-	f.run("the operators", func(ctx context.Context) error {
-		alive, kill := context.WithCancel(ctx)
-		defer kill()
-		go func() {
-			select {
-			case <-dead:
-			case <-ctx.Done():
-			}
-			kill()
-		}()
-		if err := first(alive); err != nil || ctx.Err() != nil {
-			return err
-		}
-		f.writes.failWith(nil)
-		return second(ctx)
-	})
-	return arm, wasKilled
-}
-
-// expectSameAfterKill runs a scenario once without a kill, and then once for each write before which the operator is killed. Every run must
-// leave the same state.
-func expectSameAfterKill(t *testing.T, prepare, scenario func(f *fixture)) {
-	t.Helper()
-	const maxWrites = 40 // far more than there are
-	var want snapshot
-	var writes []string
-	t.Run("without a kill", func(t *testing.T) {
-		f := newSerialFixture(t)
-		f.startOperator()
-		prepare(f)
-		before := len(f.writes.all())
-		scenario(f)
-		writes = f.writes.all()[before:]
-		want = f.snapshot()
-	})
-	if t.Failed() {
-		return
-	}
-	if len(writes) > maxWrites {
-		t.Fatalf("%d writes without a kill are too many: %v", len(writes), writes)
-	}
-	// The number of status writes depends on the timing of passes. All other writes happen in every run.
-	least := len(slices.DeleteFunc(slices.Clone(writes), func(write string) bool { return write == writeStatus }))
-	for n := range writes {
-		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
-			f := newFixture(t)
-			arm, wasKilled := f.startOperatorToKill(n)
-			prepare(f)
-			arm()
-			scenario(f)
-			f.Expect(f.snapshot()).To(gomega.Equal(want))
-			if n < least {
-				f.Expect(wasKilled()).To(gomega.BeTrue(), "the operator must be killed")
-			}
-		})
-	}
-}
-
-func TestOperatorKilledDuringFirstWritesLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
-		f.createStatefulSet()
-		f.spreadTasks(f.readyPods()...)
-	}, func(f *fixture) {
-		f.createStreamApp()
-		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
-		f.expectQuiet()
-	})
-}
-
-func TestOperatorKilledWhileRaisingLimitsLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
-		f.createStatefulSet()
-		f.spreadTasks(f.readyPods()...)
-		f.createStreamApp()
-		f.restartWithPlan()
-		f.expectQuiet()
-	}, (*fixture).scaleInAndRaise)
 }
 
 func TestTemplateLimitChangedWithoutOperatorIsKept(t *testing.T) {

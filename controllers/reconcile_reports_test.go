@@ -370,14 +370,3 @@ func TestObserveModeInjectsNoAgent(t *testing.T) {
 	f.Expect(f.agentConfigMaps()).To(gomega.BeEmpty())
 	f.Expect(f.writes.all()).To(gomega.HaveEach(writeStatus))
 }
-
-func TestOperatorWithAgentKilledDuringFirstWritesLeavesSameState(t *testing.T) {
-	expectSameAfterKill(t, func(f *fixture) {
-		f.simulateAgents()
-		f.createStatefulSet()
-	}, func(f *fixture) {
-		f.createStreamApp(withoutKafka)
-		f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)
-		f.expectQuiet()
-	})
-}
