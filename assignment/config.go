@@ -25,11 +25,14 @@ type ClusterConfig struct {
 	TLS *TLSConfig `json:"tls,omitempty"`
 	// SASL enables SASL authentication.
 	SASL *SASLConfig `json:"sasl,omitempty"`
-	// AllowedNamespaces are the namespaces of StreamApps with access to the cluster. An empty list allows all.
-	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+	// AllowedNamespaces are the namespaces of StreamApps with access to the cluster; AllNamespaces allows all. An empty list allows none.
+	AllowedNamespaces []string `json:"allowedNamespaces"`
 	// AllowedGroups are the groups available to StreamApps: a name, or a prefix followed by "*". An empty list allows all.
 	AllowedGroups []string `json:"allowedGroups,omitempty"`
 }
+
+// AllNamespaces is the entry of AllowedNamespaces that allows every namespace.
+const AllNamespaces = "*"
 
 // TLSConfig configures TLS. All files are in PEM form and are read for each connection.
 type TLSConfig struct {
@@ -123,7 +126,13 @@ func (c ClusterConfig) faults() []error {
 		faults = append(faults, errors.New("tls: certFile and keyFile must both be set, or neither"))
 	}
 	faults = append(faults, c.SASL.faults()...)
+	if len(c.AllowedNamespaces) == 0 {
+		faults = append(faults, errors.New(`allowedNamespaces must name at least one namespace; ["*"] allows all`))
+	}
 	faults = append(faults, emptyEntries("allowedNamespaces", c.AllowedNamespaces)...)
+	if len(c.AllowedNamespaces) > 1 && slices.Contains(c.AllowedNamespaces, AllNamespaces) {
+		faults = append(faults, errors.New(`allowedNamespaces must be ["*"] alone, or a list of namespaces`))
+	}
 	return append(faults, emptyEntries("allowedGroups", c.AllowedGroups)...)
 }
 
@@ -171,7 +180,7 @@ func checkServer(server string) error {
 
 // Permits returns whether a StreamApp of a namespace may use a group of this cluster.
 func (c ClusterConfig) Permits(namespace, group string) bool {
-	if len(c.AllowedNamespaces) > 0 && !slices.Contains(c.AllowedNamespaces, namespace) {
+	if !slices.Contains(c.AllowedNamespaces, namespace) && !slices.Contains(c.AllowedNamespaces, AllNamespaces) {
 		return false
 	}
 	return len(c.AllowedGroups) == 0 || slices.ContainsFunc(c.AllowedGroups, func(allowed string) bool {

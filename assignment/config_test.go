@@ -52,36 +52,42 @@ clusters:
 			}},
 		},
 		"required fields only, as JSON": {
-			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"]}]}`,
-			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}}},
+			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"], "allowedNamespaces": ["*"]}]}`,
+			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}, AllowedNamespaces: []string{"*"}}},
 		},
 		"TLS with all defaults": {
-			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"], "tls": {}}]}`,
-			want: []assignment.ClusterConfig{{Name: "dev", BootstrapServers: []string{"localhost:9092"}, TLS: &assignment.TLSConfig{}}},
+			file: `{"clusters": [{"name": "dev", "bootstrapServers": ["localhost:9092"], "allowedNamespaces": ["*"], "tls": {}}]}`,
+			want: []assignment.ClusterConfig{{
+				Name: "dev", BootstrapServers: []string{"localhost:9092"}, AllowedNamespaces: []string{"*"}, TLS: &assignment.TLSConfig{},
+			}},
 		},
 		"no clusters": {file: `clusters: []`},
 		"a value of another type": {file: `{clusters: [{name: a, bootstrapServers: "a:1"}]}`,
 			wantFaults: []string{`cluster "a": json: cannot unmarshal string`}},
-		"an unknown key": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tsl: {}}]}`,
+		"an unknown key": {file: `{clusters: [{name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"], tsl: {}}]}`,
 			wantFaults: []string{`cluster "a": json: unknown field "tsl"`}},
-		"a password in plain text": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {password: x}}]}`,
+		"a password in plain text": {file: `{clusters: [{name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"], sasl: {password: x}}]}`,
 			wantFaults: []string{`cluster "a": json: unknown field "password"`}},
 		"no name and no servers": {file: `{clusters: [{}]}`,
 			wantFaults: []string{"clusters[0]: name must be set", "clusters[0]: bootstrapServers must name at least one host:port"}},
-		"a name that is not a DNS label": {file: `{clusters: [{name: Prod_EU, bootstrapServers: ["a:1"]}]}`,
+		"a name that is not a DNS label": {file: `{clusters: [{name: Prod_EU, allowedNamespaces: [shop], bootstrapServers: ["a:1"]}]}`,
 			wantFaults: []string{`cluster "Prod_EU": name must be a DNS label`}},
-		"a name twice": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}, {name: a, bootstrapServers: ["a:1"]}]}`,
+		"a name twice": {file: `{clusters: [{name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"]}, {name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"]}]}`,
 			wantFaults: []string{`cluster "a": name must be unique`}},
 		"malformed servers": {file: `{clusters: [{name: a,
 			bootstrapServers: [kafka, "kafka:0", "kafka:65536", "kafka:x", ":9092"]}]}`, wantFaults: []string{
 			`cluster "a": bootstrapServers[0]: "kafka" must be host:port`,
 			`cluster "a": bootstrapServers[1]: "kafka:0" must be host:port, with a port from 1 to 65535`,
 			`bootstrapServers[2]: "kafka:65536"`, `bootstrapServers[3]: "kafka:x"`, `bootstrapServers[4]: ":9092"`}},
-		"half a certificate": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], tls: {certFile: x}}]}`,
+		"half a certificate": {file: `{clusters: [{name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"], tls: {certFile: x}}]}`,
 			wantFaults: []string{`cluster "a": tls: certFile and keyFile must both be set, or neither`}},
-		"SASL without files": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
+		"SASL without files": {file: `{clusters: [{name: a, allowedNamespaces: [shop], bootstrapServers: ["a:1"], sasl: {mechanism: GSSAPI}}]}`, wantFaults: []string{
 			`cluster "a": sasl.mechanism: "GSSAPI" must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`,
 			`cluster "a": sasl.usernameFile must be set`, `cluster "a": sasl.passwordFile must be set`}},
+		"no namespaces": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"]}]}`,
+			wantFaults: []string{`cluster "a": allowedNamespaces must name at least one namespace; ["*"] allows all`}},
+		"all namespaces and one more": {file: `{clusters: [{name: a, allowedNamespaces: [shop, "*"], bootstrapServers: ["a:1"]}]}`,
+			wantFaults: []string{`cluster "a": allowedNamespaces must be ["*"] alone, or a list of namespaces`}},
 		"empty entries that would allow nothing": {file: `{clusters: [{name: a, bootstrapServers: ["a:1"],
 			allowedNamespaces: [""], allowedGroups: ["x", ""]}]}`,
 			wantFaults: []string{`cluster "a": allowedNamespaces[0] must not be empty`, `cluster "a": allowedGroups[1] must not be empty`}},
@@ -111,7 +117,8 @@ func TestPermits(t *testing.T) {
 		namespace, group string
 		want             bool
 	}{
-		"everything without lists":               {assignment.ClusterConfig{}, "any", "any", true},
+		"nothing without namespaces":             {assignment.ClusterConfig{}, "any", "any", false},
+		"every group of every namespace":         {assignment.ClusterConfig{AllowedNamespaces: []string{"*"}}, "any", "any", true},
 		"a named group":                          {closed, "shop", "orders", true},
 		"a group with an allowed prefix":         {closed, "bank", "payments-eu", true},
 		"the prefix itself":                      {closed, "bank", "payments-", true},
@@ -119,7 +126,7 @@ func TestPermits(t *testing.T) {
 		"a group with half the prefix":           {closed, "shop", "payments", false},
 		"another namespace":                      {closed, "other", "orders", false},
 		"a namespace with a longer name":         {closed, "shop2", "orders", false},
-		"a star as all groups":                   {assignment.ClusterConfig{AllowedGroups: []string{"*"}}, "any", "any", true},
+		"a star as all groups":                   {assignment.ClusterConfig{AllowedNamespaces: []string{"*"}, AllowedGroups: []string{"*"}}, "any", "any", true},
 		"namespaces alone, with any group":       {assignment.ClusterConfig{AllowedNamespaces: []string{"shop"}}, "shop", "any", true},
 	}
 	for name, c := range cases {

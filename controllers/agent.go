@@ -32,14 +32,12 @@ func (r *StreamAppReconciler) agentConfigMapFor(app *v1alpha1.StreamApp) string 
 		return ""
 	}
 	sum := sha256.Sum256(r.AgentJar)
-	return fmt.Sprintf("%s%x", agentConfigMapPrefix, sum[:5])
+	return fmt.Sprintf("%s%x", v1alpha1.AgentConfigMapPrefix, sum[:5])
 }
-
-const agentConfigMapPrefix = v1alpha1.ConfigMapPrefix + "agent-"
 
 // isAgent returns whether an object is a ConfigMap of the agent, of any version.
 func isAgent(object client.Object) bool {
-	return strings.HasPrefix(object.GetName(), agentConfigMapPrefix)
+	return strings.HasPrefix(object.GetName(), v1alpha1.AgentConfigMapPrefix)
 }
 
 // applyAgent ensures that the ConfigMap with the agent contains the operator's own jar before the injection names it. A ConfigMap that is named

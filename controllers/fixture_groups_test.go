@@ -34,7 +34,7 @@ func newFakeGroups() *fakeGroups {
 
 // Cluster returns the only cluster, which permits groups whose names begin with orders.
 func (g *fakeGroups) Cluster(name string) (assignment.ClusterConfig, bool) {
-	return assignment.ClusterConfig{Name: kafkaCluster, AllowedGroups: []string{"orders*"}}, name == kafkaCluster
+	return assignment.ClusterConfig{Name: kafkaCluster, AllowedNamespaces: []string{"*"}, AllowedGroups: []string{"orders*"}}, name == kafkaCluster
 }
 
 func (g *fakeGroups) Track(key string, ref assignment.Ref) {

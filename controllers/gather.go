@@ -29,6 +29,7 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 	w := decision.World{Now: r.Clock.Now(), App: app, AgentConfigMap: r.agentConfigMapFor(app)}
 	w.TrackedSince = r.volatile.trackedSince(client.ObjectKeyFromObject(app).String(), w.Now)
 	read := reader{StreamAppReconciler: r, ctx: ctx, app: app}
+	w.InjectionUnavailable = read.injectionUnavailable()
 	w.ConflictingApp = read.conflictingApp()
 	w.StatefulSet, w.Deployment = read.target()
 	if template := w.Template(); template != nil {
@@ -98,6 +99,16 @@ func (r *reader) get(from client.Reader, key client.ObjectKey, object client.Obj
 // key returns the key of an object in the namespace.
 func (r *reader) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.app.Namespace, Name: name}
+}
+
+// injectionUnavailable checks whether the cluster can inject plans.
+func (r *reader) injectionUnavailable() string {
+	if r.err != nil {
+		return ""
+	}
+	missing, err := r.injectionPolicy.missing(r.ctx, r.APIReader, r.Clock.Now())
+	r.err = err
+	return missing
 }
 
 func (r *reader) conflictingApp() string {

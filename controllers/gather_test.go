@@ -25,9 +25,9 @@ func (g configuredGroups) Cluster(name string) (assignment.ClusterConfig, bool) 
 
 func TestGroupRef(t *testing.T) {
 	groups := configuredGroups{clusters: map[string]assignment.ClusterConfig{
-		"prod":       {Name: "prod"},
+		"prod":       {Name: "prod", AllowedNamespaces: []string{"*"}},
 		"billing":    {Name: "billing", AllowedNamespaces: []string{"billing"}},
-		"restricted": {Name: "restricted", AllowedGroups: []string{"shop-*"}},
+		"restricted": {Name: "restricted", AllowedNamespaces: []string{"*"}, AllowedGroups: []string{"shop-*"}},
 	}}
 	tests := map[string]struct {
 		kafka            v1alpha1.KafkaSpec

@@ -32,7 +32,8 @@ func TestAgentOfAnotherClientIsNotInjected(t *testing.T) {
 	f.startOperator()
 	f.createStreamApp(withoutKafka)
 	f.Expect(f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonConflict)).To(gomega.Equal(fmt.Sprintf(
-		"ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: delete it", foreign.Name)))
+		"ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: "+
+			"delete it, with the verb delete-plans on podinjections", foreign.Name)))
 	f.Expect(f.injection().Spec.AgentConfigMap).To(gomega.BeEmpty(), "the plan is injected without the agent")
 	f.expectQuiet()
 

@@ -35,19 +35,21 @@ type StreamAppReconciler struct {
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	volatile  volatileMemory
-	podWrites podWriteBudget
+	injectionPolicy injectionCheck
+	volatile        volatileMemory
+	podWrites       podWriteBudget
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
-// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete;write-plans
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,verbs=list
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -72,7 +74,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if wait := decision.AwaitSources(world); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // a response of a source causes a pass earlier
 	}
-	memory := decision.Recall(&app, world.Injection, world.Pods, r.volatile.get(request.String()))
+	memory := decision.Recall(&app, world.PlanConfigMap, world.Injection, world.Pods, r.volatile.get(request.String()))
 
 	// Decide.
 	decided := decision.Decide(world, memory)

@@ -58,6 +58,9 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	if err := collector.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the removal of agents: %w", err)
 	}
+	if err := mgr.Add(&injectionWatch{reconciler: r, to: changes}); err != nil {
+		return fmt.Errorf("setting up the check of the injection policy: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
 		For(&v1alpha1.StreamApp{}). // changes of the status, too: they correct a pass that compared with a stale status from the cache

@@ -9,8 +9,8 @@ const (
 	// InjectAnnotation excludes a pod from injection if its value is "false". Users set it in the pod template.
 	InjectAnnotation = "streamweir.dev/inject"
 
-	// PlanAnnotation contains the revision of the plan with which the pod was created. The injection policy sets it. A
-	// pod without it was not injected, and the operator must not resize it.
+	// PlanAnnotation contains the revision of the plan with which the pod was created. The injection policy sets it, but a
+	// pod template may contain it as well: only a mounted plan proves an injection.
 	PlanAnnotation = "streamweir.dev/plan"
 
 	// PublishedAnnotation contains the revision of the plan that was published last. The operator sets it, so that the
@@ -20,9 +20,12 @@ const (
 
 // Names that the injection policy and the operator share.
 const (
-	// ConfigMapPrefix is the prefix of the name of every ConfigMap that the operator writes. No other user may write
-	// such names.
-	ConfigMapPrefix = "streamweir-"
+	// PlanConfigMapPrefix is the prefix of the name of every plan ConfigMap. No other user may write such names.
+	PlanConfigMapPrefix = "streamweir-plan-"
+
+	// AgentConfigMapPrefix is the prefix of the name of every ConfigMap with the agent. No other user may write such
+	// names.
+	AgentConfigMapPrefix = "streamweir-agent-"
 
 	// PlanVolume is the name of the volume with the plan ConfigMap.
 	PlanVolume = "streamweir-plan"

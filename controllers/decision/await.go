@@ -29,7 +29,8 @@ func AwaitSources(w World) time.Duration {
 	tracked := w.Now.Sub(w.TrackedSince)
 	wait := w.Group.awaited(tracked)
 	for _, endpoint := range AgentEndpoints(w) {
-		if endpoint.Address != "" && w.Reports != nil {
+		startedBefore := !endpoint.Started.After(w.TrackedSince) // else no earlier process knew it
+		if startedBefore && endpoint.Address != "" && w.Reports != nil {
 			wait = max(wait, awaitedReport(w.Reports[endpoint.UID], tracked))
 		}
 	}

@@ -224,8 +224,12 @@ func hidesPlan(mountPath string) bool {
 // hasConflictingVolume returns whether a volume of the template has the name of the plan's or the agent's volume and other content.
 func hasConflictingVolume(volumes []corev1.Volume) bool {
 	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
-		ours := v.ConfigMap != nil && strings.HasPrefix(v.ConfigMap.Name, v1alpha1.ConfigMapPrefix)
-		return (v.Name == v1alpha1.PlanVolume || v.Name == v1alpha1.AgentVolume) && !ours
+		configMap := ""
+		if v.ConfigMap != nil {
+			configMap = v.ConfigMap.Name
+		}
+		return (v.Name == v1alpha1.PlanVolume && !strings.HasPrefix(configMap, v1alpha1.PlanConfigMapPrefix)) ||
+			(v.Name == v1alpha1.AgentVolume && !strings.HasPrefix(configMap, v1alpha1.AgentConfigMapPrefix))
 	})
 }
 

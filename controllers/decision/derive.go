@@ -27,12 +27,12 @@ func deriveFacts(w World, m Memory) Facts {
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil && f.Workload != nil {
-		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate))
-		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Now)
+		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate), m.Assignment)
+		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Assignment, m.Tasks, w.Now)
 	}
-	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods)
+	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods, m.Assignment, w.Now)
 	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)
-	f.Measured = measuredOf(m.Measured, f.Pods, w.Now)
+	f.Measured = measuredOf(&f, m.Measured)
 	if f.Container != nil {
 		f.Proven = f.AgentConfigMap != "" && f.Images.proven(f.Container.Image, f.Pods)
 	}
@@ -45,6 +45,9 @@ func deriveFacts(w World, m Memory) Facts {
 		now := usageOf(f.Container, f.Workload.Replicas, w.App.Spec.Memory.Requests, f.Pods)
 		f.Cap = namespaceCap(w.LimitRanges, w.ResourceQuotas, now)
 		f.LimitRangeCap = namespaceCap(w.LimitRanges, nil, now)
+	}
+	if w.InjectionUnavailable != "" && f.Mode() == v1alpha1.ModeEnforce {
+		f.InjectionUnavailable = Problem{v1alpha1.ReasonInjectionUnavailable, w.InjectionUnavailable}
 	}
 	f.TargetProblem = targetProblem(&f)
 	return f

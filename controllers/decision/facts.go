@@ -41,6 +41,8 @@ type Facts struct {
 	TargetProblem Problem
 	// NotInjectable is the reason for which the plan cannot be injected into new pods; not found if it can.
 	NotInjectable Problem
+	// InjectionUnavailable is the reason for which mode Enforce cannot inject into any pod of the cluster; not found if it can.
+	InjectionUnavailable Problem
 
 	PlanConfigMap  *corev1.ConfigMap
 	Injection      *v1alpha1.PodInjection
@@ -61,6 +63,12 @@ func (f *Facts) edited() bool {
 
 // plannable returns whether there is a container with a memory limit to plan for.
 func (f *Facts) plannable() bool { return !f.TargetProblem.Found() }
+
+// readsPlan returns whether the published plan must be safe for a pod's limit: the pod mounts this plan. A pod that mounts the plan of
+// another StreamApp, such as one from before a rename, keeps that plan until it is restarted.
+func (f *Facts) readsPlan(p *Pod) bool {
+	return p.PlanConfigMap == PlanConfigMapName(f.App.Name) && p.usesMemory()
+}
 
 // Mode returns the effective mode.
 func (f *Facts) Mode() v1alpha1.Mode {

@@ -129,6 +129,8 @@ func TestPassesAwaitSources(t *testing.T) {
 	withGroup.group = groupOf(4, 4, 4)
 	statusOnly := notRequested
 	statusOnly.injection, statusOnly.plan = nil, nil
+	later := notRequested
+	later.pods = testobjects.RunningPods(3, "4Gi", withAgent, inState(runningFor(time.Millisecond)))
 	unknownGroup := func(w *World) { w.Group.Latest.Group, w.Group.Latest.At = nil, time.Time{} }
 	same := func(*World) {}
 	cases := map[string]struct {
@@ -143,6 +145,7 @@ func TestPassesAwaitSources(t *testing.T) {
 		"no pod was requested for two minutes":      {notRequested, same, sourcesGrace, 0},
 		"a pod is unreachable":                      {failing, same, time.Second, failedSourceGrace - time.Second},
 		"a pod has been unreachable":                {failing, same, failedSourceGrace, 0},
+		"the pods started later":                    {later, same, time.Second, 0},
 		"the group was not read":                    {withGroup, unknownGroup, time.Second, sourcesGrace - time.Second},
 		"the group was read":                        {withGroup, same, time.Second, 0},
 		"a status of this generation, no objects":   {statusOnly, same, 0, sourcesGrace},

@@ -10,7 +10,7 @@ import (
 )
 
 // PlanConfigMapName returns the name of the ConfigMap with the plan of a StreamApp.
-func PlanConfigMapName(app string) string { return v1alpha1.ConfigMapPrefix + "plan-" + app }
+func PlanConfigMapName(app string) string { return v1alpha1.PlanConfigMapPrefix + app }
 
 // notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can. agent: it is injected with the agent.
 func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container, agent bool) Problem {

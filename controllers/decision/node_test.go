@@ -73,7 +73,9 @@ func TestMemoryRequest(t *testing.T) {
 		"sidecar": {func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Resources: request("512Mi"), RestartPolicy: &always}}
 		}, 2048 << 20},
-		"overhead":          {func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")} }, 1600 << 20},
+		"overhead": {func(p *corev1.Pod) {
+			p.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+		}, 1600 << 20},
 		"pod-level request": {func(p *corev1.Pod) { p.Spec.Resources = new(request("4Gi")) }, 4096 << 20},
 		"succeeded":         {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, 0},
 		"failed":            {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0},

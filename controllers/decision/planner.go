@@ -142,7 +142,7 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 			}
 			input.Pods[p.Name] = running
 		}
-		if p.Injected && p.readsPlan() && limit != nil {
+		if f.readsPlan(p) && limit != nil {
 			input.PlanReaders = append(input.PlanReaders, memplan.Bytes(limit.Value()))
 		}
 	}
@@ -160,7 +160,11 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 // podKind returns the kind of a running pod.
 func podKind(f *Facts, p *Pod) memplan.PodKind {
 	bounded := f.AssumeBounded || f.Images.boundedPod(p)
-	return memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
+	kind := memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
+	if r := p.Report.Report; r != nil && p.Injected {
+		kind.Heap = memplan.Bytes(r.JVM.HeapMax)
+	}
+	return kind
 }
 
 // limitRange returns the allowed range of the limit. Without a range in the spec the template's limit is given.

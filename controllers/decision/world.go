@@ -28,6 +28,8 @@ type World struct {
 	App          *v1alpha1.StreamApp
 	// Hold is the reason for which the operator's configuration holds all applications; empty if it does not.
 	Hold string
+	// InjectionUnavailable is the reason for which the cluster cannot inject plans into new pods; empty if it can.
+	InjectionUnavailable string
 	// ConflictingApp is the name of an older StreamApp with the same target; empty without one.
 	ConflictingApp string
 

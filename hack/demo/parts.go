@@ -133,7 +133,7 @@ func (d *demo) startKafka(context.Context) error {
 		return err
 	}
 	d.onStop(func() error { d.group.Close(); return nil })
-	file := fmt.Sprintf("clusters: [{name: demo, bootstrapServers: [%s]}]\n", strings.Join(clusters.BootstrapServers, ", "))
+	file := fmt.Sprintf("clusters: [{name: demo, bootstrapServers: [%s], allowedNamespaces: [\"*\"]}]\n", strings.Join(clusters.BootstrapServers, ", "))
 	return os.WriteFile(d.configFile(), []byte(file), 0o600)
 }
 

@@ -32,7 +32,7 @@ var (
 )
 
 // pathDocuments are the documents whose code spans may be paths of the repository.
-var pathDocuments = []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+var pathDocuments = []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"}
 
 func TestPathsExist(t *testing.T) {
 	for _, document := range pathDocuments {

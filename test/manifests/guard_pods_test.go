@@ -20,7 +20,7 @@ const (
 	byAllowedActions  = "Streamweir may only annotate pods and resize their memory"
 	byOnlyAnnotations = "Streamweir may only change annotations of pods"
 	byOwnAnnotations  = "Streamweir may only change its own annotations of pods"
-	byInjected        = "Streamweir may only resize pods that were injected"
+	byInjected        = "Streamweir may only resize pods that mount a plan"
 	byMemory          = "Streamweir may only resize the memory of containers"
 )
 
@@ -37,7 +37,21 @@ func storedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func injectedPod(t *testing.T, change ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
-	return storedPod(t, append(change, annotated(v1alpha1.PlanAnnotation, revision), annotated(v1alpha1.InjectAnnotation, "true"))...)
+	return storedPod(t, append(change, markedInjected, mountsPlan(planName))...)
+}
+
+// markedInjected sets the annotations of an injected pod, as a copied template may have them.
+func markedInjected(pod *corev1.Pod) {
+	annotated(v1alpha1.PlanAnnotation, revision)(pod)
+	annotated(v1alpha1.InjectAnnotation, "true")(pod)
+}
+
+// mountsPlan mounts a ConfigMap as the plan in the container of the application.
+func mountsPlan(configMap string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		volume(v1alpha1.PlanVolume, configMapVolume(configMap))(pod)
+		app(withMount(v1alpha1.PlanVolume, v1alpha1.PlanMountPath))(pod)
+	}
 }
 
 func TestOperatorPatchesOwnAnnotationsOnly(t *testing.T) {
@@ -110,6 +124,11 @@ func TestOperatorResizesMemoryOfInjectedPodsOnly(t *testing.T) {
 		"more CPU and memory":             {resize(pod, raise, moreCPU), byMemory},
 		"CPU for a container without CPU": {resize(plain, addCPU), byMemory},
 		"a pod that was not injected":     {resize(storedPod(t), raise), byInjected},
+		"a pod with copied annotations":   {resize(storedPod(t, markedInjected), raise), byInjected},
+		"a plan of another name":          {resize(storedPod(t, markedInjected, mountsPlan("my-plan")), raise), byInjected},
+		"a volume without a mount": {
+			resize(storedPod(t, markedInjected, volume(v1alpha1.PlanVolume, configMapVolume(planName))), raise), byInjected,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.by == "" {
@@ -120,6 +139,14 @@ func TestOperatorResizesMemoryOfInjectedPodsOnly(t *testing.T) {
 		})
 	}
 
+	t.Run("a container that does not mount the plan", func(t *testing.T) {
+		pod := injectedPod(t, sidecar(container("sidecar", guaranteed("64Mi"))))
+		wantDenied(t, byMemory, func() error {
+			pod := pod.DeepCopy()
+			raise(&pod.Spec.Containers[0])
+			return operator.SubResource("resize").Update(t.Context(), pod, client.DryRunAll)
+		})
+	})
 	t.Run("a native sidecar", func(t *testing.T) {
 		native := container("native", guaranteed("64Mi"))
 		restartsAlways(&native)

@@ -21,7 +21,7 @@ import (
 
 // Parts of the messages of the policies.
 const (
-	byOwnObjects = "only Streamweir (" + operatorUser + ") may write"
+	byOwnObjects = "only Streamweir may write PodInjections"
 	byConfigMaps = "Streamweir may only write ConfigMaps named"
 	byRBAC       = "cannot"
 )
@@ -86,14 +86,20 @@ func grant(t *testing.T, namespace, user, role string) {
 		names = append(names, part.Name)
 	}
 	for _, name := range names {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "grant-"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-		}
-		if err := admin.Create(t.Context(), binding); err != nil {
-			t.Fatalf("granting %s: %v", name, err)
-		}
+		bind(t, namespace, user, name)
+	}
+}
+
+// bind binds one ClusterRole to a user in a namespace.
+func bind(t *testing.T, namespace, user, role string) {
+	t.Helper()
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "grant-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatalf("granting %s: %v", role, err)
 	}
 }
 
@@ -126,7 +132,7 @@ func TestUsersWithTheEditRole(t *testing.T) {
 	})
 	t.Run("may not create a plan with a generated name", func(t *testing.T) {
 		planted := planMap(namespace, "")
-		planted.GenerateName = v1alpha1.ConfigMapPrefix
+		planted.GenerateName = v1alpha1.PlanConfigMapPrefix
 		wantDenied(t, byOwnObjects, func() error { return jane.Create(t.Context(), planted.DeepCopy(), client.DryRunAll) })
 	})
 	t.Run("may not create an agent", func(t *testing.T) {
@@ -141,11 +147,56 @@ func TestUsersWithTheEditRole(t *testing.T) {
 	})
 }
 
-func TestAdministratorsCannotWriteOwnObjects(t *testing.T) {
+func TestAdministratorsDeleteOwnObjectsButCannotWriteThem(t *testing.T) {
 	namespace := newNamespace(t)
 	plan, injection := createOwnObjects(t, namespace)
-	checkCannotWrite(t, admin, plan, byOwnObjects)
-	checkCannotWrite(t, admin, injection, byOwnObjects)
+	const owner = "owner-of-the-namespace"
+	grant(t, namespace, owner, "cluster-admin")
+	for name, administrator := range map[string]client.Client{"of the cluster": admin, "of the namespace": as(t, owner)} {
+		for _, object := range []client.Object{plan, injection} {
+			t.Run(fmt.Sprintf("%s: %T", name, object), func(t *testing.T) {
+				gomega.NewWithT(t).Eventually(func() error {
+					return administrator.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+				}, eventually, polling).Should(gomega.Succeed())
+				checkCannotChange(t, administrator, object, byOwnObjects)
+			})
+		}
+	}
+}
+
+// The role streamweir-plan-deleter is for users who may delete the operator's objects.
+func TestUsersWithTheVerbDeletePlansDeleteOwnObjects(t *testing.T) {
+	namespace, elsewhere := newNamespace(t), newNamespace(t)
+	plan, injection := createOwnObjects(t, namespace)
+	other, _ := createOwnObjects(t, elsewhere)
+	const user = "olga"
+	for _, place := range []string{namespace, elsewhere} {
+		grant(t, place, user, "edit")
+	}
+	olga := as(t, user)
+	wantDenied(t, byOwnObjects, func() error { return olga.Delete(t.Context(), plan.DeepCopy(), client.DryRunAll) })
+	bind(t, namespace, user, "streamweir-plan-deleter")
+	for _, object := range []client.Object{plan, injection} {
+		gomega.NewWithT(t).Eventually(func() error {
+			return olga.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+		}, eventually, polling).Should(gomega.Succeed())
+	}
+	checkCannotChange(t, olga, plan, byOwnObjects)
+	checkCannotChange(t, olga, injection, byRBAC)
+	wantDenied(t, byOwnObjects, func() error { return olga.Delete(t.Context(), other.DeepCopy(), client.DryRunAll) })
+}
+
+// Other ConfigMaps of Streamweir's users, such as dashboards, may have similar names.
+func TestOnlyTheNamesOfPlansAndAgentsAreClosed(t *testing.T) {
+	namespace := newNamespace(t)
+	const user = "dora"
+	grant(t, namespace, user, "edit")
+	dora := as(t, user)
+	for _, name := range []string{"streamweir-dashboard", "streamweir-plans", "my-streamweir-plan-orders", "streamweir-agents"} {
+		gomega.NewWithT(t).Eventually(func() error {
+			return dora.Create(t.Context(), planMap(namespace, name), client.DryRunAll)
+		}, eventually, polling).Should(gomega.Succeed())
+	}
 }
 
 func TestServiceAccountOfTheSameNameElsewhereCannotWriteOwnObjects(t *testing.T) {
@@ -159,13 +210,24 @@ func TestServiceAccountOfTheSameNameElsewhereCannotWriteOwnObjects(t *testing.T)
 // checkCannotWrite tries every way to write an existing object.
 func checkCannotWrite(t *testing.T, c client.Client, existing client.Object, by string) {
 	t.Helper()
+	checkCannotChange(t, c, existing, by)
+	copyOf := func() client.Object { return existing.DeepCopyObject().(client.Object) }
+	wantDenied(t, by, func() error { return c.Delete(t.Context(), copyOf(), client.DryRunAll) })
+	wantDenied(t, by, func() error {
+		return c.DeleteAllOf(t.Context(), copyOf(), client.InNamespace(existing.GetNamespace()), client.DryRunAll)
+	})
+}
+
+// checkCannotChange tries every way to write an existing object, except its deletion.
+func checkCannotChange(t *testing.T, c client.Client, existing client.Object, by string) {
+	t.Helper()
 	copyOf := func() client.Object { return existing.DeepCopyObject().(client.Object) }
 	ctx := t.Context()
 	wantDenied(t, by, func() error {
 		planted := copyOf()
 		planted.SetResourceVersion("")
 		planted.SetUID("")
-		planted.SetName(v1alpha1.ConfigMapPrefix + "planted")
+		planted.SetName(v1alpha1.PlanConfigMapPrefix + "planted")
 		return c.Create(ctx, planted, client.DryRunAll)
 	})
 	wantDenied(t, by, func() error {
@@ -176,10 +238,6 @@ func checkCannotWrite(t *testing.T, c client.Client, existing client.Object, by 
 	wantDenied(t, by, func() error {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))
 		return c.Patch(ctx, copyOf(), patch, client.DryRunAll)
-	})
-	wantDenied(t, by, func() error { return c.Delete(ctx, copyOf(), client.DryRunAll) })
-	wantDenied(t, by, func() error {
-		return c.DeleteAllOf(ctx, copyOf(), client.InNamespace(existing.GetNamespace()), client.DryRunAll)
 	})
 }
 
@@ -217,7 +275,7 @@ func TestGarbageCollection(t *testing.T) {
 				return collector.Update(t.Context(), changed, client.DryRunAll)
 			})
 			wantDenied(t, byOwnObjects, func() error {
-				return collector.Create(t.Context(), planMap(namespace, "streamweir-planted"), client.DryRunAll)
+				return collector.Create(t.Context(), planMap(namespace, "streamweir-plan-planted"), client.DryRunAll)
 			})
 		})
 	}
@@ -248,7 +306,10 @@ func TestOperatorWritesNoOtherConfigMaps(t *testing.T) {
 		for how, request := range map[string]func() error{
 			"create": func() error { return operator.Create(t.Context(), planMap(namespace, "orders"), client.DryRunAll) },
 			"create with our prefix in the middle of the name": func() error {
-				return operator.Create(t.Context(), planMap(namespace, "my-streamweir-plan"), client.DryRunAll)
+				return operator.Create(t.Context(), planMap(namespace, "my-streamweir-plan-orders"), client.DryRunAll)
+			},
+			"create with a part of our prefix": func() error {
+				return operator.Create(t.Context(), planMap(namespace, "streamweir-dashboard"), client.DryRunAll)
 			},
 			"patch": func() error {
 				patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"ca.crt":"y"}}`))

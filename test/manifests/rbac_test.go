@@ -155,6 +155,18 @@ func TestOperatorsRole(t *testing.T) {
 			authorizationv1.ResourceAttributes{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
 			false,
 		},
+		"lists injection policies": {
+			authorizationv1.ResourceAttributes{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
+			true,
+		},
+		"changes injection policies": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
+			false,
+		},
+		"is unconfined": {
+			authorizationv1.ResourceAttributes{Verb: "unconfined", Group: "streamweir.dev", Resource: "podinjections"},
+			false,
+		},
 		"changes admission policies": {
 			authorizationv1.ResourceAttributes{Verb: "patch", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
 			false,

@@ -108,32 +108,14 @@ func TestShippedPolicyInjects(t *testing.T) {
 	}, &injection.Spec)
 }
 
-func TestSystemNamespacesAreNotInjected(t *testing.T) {
-	for _, namespace := range []string{"kube-system", systemNamespace} {
-		injection := anInjection()
-		injection.Namespace = namespace
-		if err := as(t, operatorUser).Create(t.Context(), &injection); err != nil {
-			t.Fatal(err)
-		}
-		elsewhere := newNamespace(t)
-		createInjections(t, elsewhere, []v1alpha1.PodInjection{anInjection()})
-		pod := aPod()
-		if namespace == systemNamespace {
-			asRestricted(pod)
-		}
-		if got := create(t, namespace, pod); got.Annotations[v1alpha1.PlanAnnotation] != "" || len(got.Spec.Volumes) != 0 {
-			t.Errorf("a pod in %s was injected", namespace)
-		}
+func TestSystemPodsAreNotInjected(t *testing.T) {
+	injection := anInjection()
+	injection.Namespace = "kube-system"
+	if err := as(t, operatorUser).Create(t.Context(), &injection); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// asRestricted changes a pod so that it meets the Pod Security Standard restricted.
-func asRestricted(pod *corev1.Pod) {
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
-	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	if got := create(t, "kube-system", aPod()); got.Annotations[v1alpha1.PlanAnnotation] != "" || len(got.Spec.Volumes) != 0 {
+		t.Error("a pod in kube-system was injected")
 	}
 }
 
@@ -160,7 +142,14 @@ func TestManagerRunsRestricted(t *testing.T) {
 	if got := *deployment.Spec.Replicas; got != 2 {
 		t.Errorf("%d replicas, want 2", got)
 	}
-	for _, c := range deployment.Spec.Template.Spec.Containers {
+	spec := deployment.Spec.Template.Spec
+	if security := spec.SecurityContext; security.RunAsUser != nil || security.RunAsGroup != nil || security.FSGroup != nil {
+		t.Error("the pod has fixed IDs, which OpenShift refuses: it assigns them from the range of the namespace")
+	}
+	for _, c := range spec.Containers {
+		if c.SecurityContext.RunAsUser != nil || c.SecurityContext.RunAsGroup != nil {
+			t.Errorf("container %s has fixed IDs", c.Name)
+		}
 		if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
 			t.Errorf("container %s can write its root file system", c.Name)
 		}
@@ -171,18 +160,47 @@ func TestManagerRunsRestricted(t *testing.T) {
 	// The namespace enforces the standard, so the API server checks the template.
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "manager"},
-		Spec:       deployment.Spec.Template.Spec,
+		Spec:       spec,
 	}
 	if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
 		t.Errorf("creating a pod of the operator: %v", err)
 	}
 }
 
-// Another namespace is set in one place and changes every name, also inside expressions.
-func TestAnotherNamespace(t *testing.T) {
+// installation is an overlay of config/default.
+type installation struct{ namespace, prefix, suffix string }
+
+func (i installation) account() string {
+	return "system:serviceaccount:" + i.namespace + ":" + i.prefix + "streamweir-controller-manager" + i.suffix
+}
+
+// render renders config/default with the namespace and the names of the installation.
+func (i installation) render(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
 	files := filesys.MakeFsInMemory()
-	manifests := os.DirFS(configFolder(t))
-	if err := fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+	if err := copyManifests(files, configFolder(t)); err != nil {
+		t.Fatal(err)
+	}
+	overlay := map[string]any{
+		"resources": []string{"../config/default"}, "namespace": i.namespace, "namePrefix": i.prefix, "nameSuffix": i.suffix,
+	}
+	content, err := yaml.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.WriteFile("/overlay/kustomization.yaml", content); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := envtestutil.Render(files, "/overlay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func copyManifests(files filesys.FileSystem, folder string) error {
+	manifests := os.DirFS(folder)
+	return fs.WalkDir(manifests, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
@@ -190,37 +208,36 @@ func TestAnotherNamespace(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if path == "base/kustomization.yaml" {
-			content = []byte(strings.ReplaceAll(string(content), "namespace: "+systemNamespace, "namespace: memory"))
-		}
 		return files.WriteFile("/config/"+path, content)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := envtestutil.Render(files, "/config/default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, object := range objects {
-		content, err := yaml.Marshal(object.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(content), systemNamespace) {
-			t.Errorf("%s %s still contains %s", object.GetKind(), object.GetName(), systemNamespace)
-		}
-		found += strings.Count(string(content), "system:serviceaccount:memory:streamweir-controller-manager")
-	}
-	if found != 3 {
-		t.Errorf("%d expressions contain the service account of the other namespace, want 3", found)
-	}
-	checkRightsIn(t, objects, "memory")
+	})
 }
 
-// checkRightsIn applies manifests for another namespace to a separate control plane. The operator of that namespace must have its
-// permissions and no others, and an operator in the default namespace must have none.
-func checkRightsIn(t *testing.T, objects []*unstructured.Unstructured, installed string) {
+// The policies recognize the operator by its permissions, not by its name. The other tests of this package use the namespace
+// streamweir-system.
+func TestGuardsInEveryNamespaceAndUnderEveryName(t *testing.T) {
+	for name, installed := range map[string]installation{
+		"another namespace":          {namespace: "memory"},
+		"another namespace and name": {namespace: "platform", prefix: "acme-", suffix: "-blue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := installed.render(t)
+			for _, object := range objects {
+				content, err := yaml.Marshal(object.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(content), systemNamespace) {
+					t.Errorf("%s %s still contains %s", object.GetKind(), object.GetName(), systemNamespace)
+				}
+			}
+			checkGuards(t, objects, installed)
+		})
+	}
+}
+
+// checkGuards applies the manifests of an installation to a separate control plane. Its operator must have its permissions and no
+// others, and an operator of the default name must have none.
+func checkGuards(t *testing.T, objects []*unstructured.Unstructured, installed installation) {
 	t.Helper()
 	other, err := envtestutil.Start(false)
 	if err != nil {
@@ -238,22 +255,50 @@ func checkRightsIn(t *testing.T, objects []*unstructured.Unstructured, installed
 	if _, err := envtestutil.Apply(t.Context(), root, objects); err != nil {
 		t.Fatal(err)
 	}
-	there := "system:serviceaccount:" + installed + ":streamweir-controller-manager"
-	operator, err := newClientOf(other, there)
+	operator, err := newClientOf(other, installed.account())
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := newClientOf(other, operatorUser)
 	if err != nil {
 		t.Fatal(err)
 	}
 	create := func(c client.Client, name string) func() error {
 		return func() error { return c.Create(t.Context(), planMap("default", name), client.DryRunAll) }
 	}
-	wantDenied(t, "only Streamweir ("+there+") may write", create(root, "streamweir-plan-orders"))
+	wantDenied(t, byOwnObjects, create(root, planName))
 	wantDenied(t, byConfigMaps, create(operator, "orders"))
-	wantAllowed(t, create(operator, "streamweir-plan-orders")())
-	former, err := newClientOf(other, operatorUser)
-	if err != nil {
+	wantAllowed(t, create(operator, planName)())
+	wantAllowed(t, create(root, "orders")())
+	wantDenied(t, byRBAC, create(former, planName))
+
+	plain := aPod()
+	plain.Namespace, plain.Name = "default", "plain"
+	if err := root.Create(t.Context(), plain); err != nil {
 		t.Fatal(err)
 	}
-	wantDenied(t, byRBAC, create(former, "streamweir-plan-orders"))
+	raise := client.RawPatch("application/strategic-merge-patch+json",
+		[]byte(`{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"2Gi"}}}]}}`))
+	wantDenied(t, byInjected, func() error {
+		return operator.SubResource("resize").Patch(t.Context(), plain.DeepCopy(), raise, client.DryRunAll)
+	})
+
+	injection := anInjection()
+	injection.Namespace = "default"
+	if err := operator.Create(t.Context(), &injection); err != nil {
+		t.Fatalf("creating a PodInjection as the operator: %v", err)
+	}
+	injected := aPod()
+	injected.Namespace = "default"
+	gomega.NewWithT(t).Eventually(func() (string, error) {
+		pod := injected.DeepCopy()
+		err := root.Create(t.Context(), pod, client.DryRunAll)
+		return pod.Annotations[v1alpha1.PlanAnnotation], err
+	}, eventually, polling).Should(gomega.Equal(revision))
+	if err := root.Create(t.Context(), injected); err != nil {
+		t.Fatal(err)
+	}
+	wantAllowed(t, operator.SubResource("resize").Patch(t.Context(), injected, raise))
 }
 
 func TestSamples(t *testing.T) {

@@ -142,6 +142,7 @@ func (f *fleet) startAgent(g *agent, pod *corev1.Pod, number int) error {
 	g.seq = g.started.UnixMilli()
 	g.changes = make(chan struct{})
 	g.onDisk = files[planfile.RevisionKey]
+	g.token = planfile.Token(files)
 	g.heap = plan.Heap
 	g.requested = pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 	g.active = g.requested
@@ -161,7 +162,7 @@ func (f *fleet) mountedPlan(a *application) (map[string]string, error) {
 	return plan.Data, err
 }
 
-func planConfigMap(a *application) string { return v1alpha1.ConfigMapPrefix + "plan-" + a.name }
+func planConfigMap(a *application) string { return v1alpha1.PlanConfigMapPrefix + a.name }
 
 // podIP returns the address of a pod in 127.0.0.0/8.
 func podIP(number int) string {
