@@ -65,8 +65,11 @@ func (w *podWrites) reconciler() *StreamAppReconciler {
 // markWritten makes the plan and the injection of a decision those of an earlier pass, so that only pods are left to be written.
 func markWritten(d *decision.Decision) {
 	d.Facts.PlanConfigMap = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}, {UID: d.Facts.App.UID}}},
-		Data:       planfile.WithToken(d.Files, nil),
+		ObjectMeta: metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}, {UID: d.Facts.App.UID}},
+			Annotations:     map[string]string{decision.AnnotationMemory: d.MemoryText()},
+		},
+		Data: planfile.WithToken(d.Files, nil),
 	}
 	d.Facts.Injection = &v1alpha1.PodInjection{
 		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.App.UID}}}, Spec: *d.Injection,
