@@ -49,6 +49,9 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 			return fmt.Errorf("setting up the changes of reports: %w", err)
 		}
 	}
+	if err := mgr.Add(&injectionWatch{reconciler: r, to: changes}); err != nil {
+		return fmt.Errorf("setting up the check of the injection policy: %w", err)
+	}
 	if r.Config != nil {
 		if err := mgr.Add(&configForwarder{r, changes}); err != nil {
 			return fmt.Errorf("setting up the changes of the configuration: %w", err)
@@ -57,9 +60,6 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	collector := agentCollector{r}
 	if err := collector.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the removal of agents: %w", err)
-	}
-	if err := mgr.Add(&injectionWatch{reconciler: r, to: changes}); err != nil {
-		return fmt.Errorf("setting up the check of the injection policy: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
