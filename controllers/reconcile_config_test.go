@@ -68,7 +68,7 @@ func TestFaultOfConfigurationIsNamedInStatus(t *testing.T) {
 	f.Expect(message()).To(gomega.HaveSuffix(fault))
 	f.expectCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPlanApplied)
 	f.expectQuiet()
-	write("clusters: [{name: prod, bootstrapServers: ['kafka:9092']}]")
+	write("clusters: [{name: prod, bootstrapServers: ['kafka:9092'], allowedNamespaces: ['*']}]")
 	f.Eventually(message).ShouldNot(gomega.ContainSubstring("fault"))
 	write("cluster: []")
 	f.Eventually(message).Should(gomega.ContainSubstring("unknown field"))

@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 	}{
 		"an empty file":            {},
 		"hold alone":               {file: "hold: maintenance", hold: "maintenance"},
-		"both keys":                {file: `{hold: x, clusters: [{name: a, bootstrapServers: ["a:1"]}]}`, hold: "x", clusters: 1},
+		"both keys":                {file: `{hold: x, clusters: [{name: a, bootstrapServers: ["a:1"], allowedNamespaces: ["*"]}]}`, hold: "x", clusters: 1},
 		"not YAML":                 {file: "{", fault: "must be YAML with the keys hold and clusters"},
 		"an unknown key":           {file: "holds: x", fault: `unknown field "holds"`},
 		"hold without a reason":    {file: "hold: true", hold: "true"},
@@ -67,7 +67,7 @@ func mount(t *testing.T, folder, content string) {
 	}
 }
 
-const twoClusters = "clusters:\n- {name: a, bootstrapServers: ['a:1']}\n- {name: b, bootstrapServers: ['b:1']}\n"
+const twoClusters = "clusters:\n- {name: a, bootstrapServers: ['a:1'], allowedNamespaces: ['*']}\n- {name: b, bootstrapServers: ['b:1'], allowedNamespaces: ['*']}\n"
 
 func TestFaultKeepsTheLastGoodConfiguration(t *testing.T) {
 	folder := t.TempDir()
