@@ -245,8 +245,8 @@ func (r *reader) planConfigMap(name string) *corev1.ConfigMap {
 	return configMap
 }
 
-// injection reads the PodInjection at the source: it holds the memory of withdrawn limits, which a pass right after the one that wrote it must
-// not miss.
+// injection reads the PodInjection. It holds the memory of withdrawn limits, which a pass right after the one that wrote it must not miss: the
+// client reads its own writes.
 func (r *reader) injection() *v1alpha1.PodInjection {
 	injection := &v1alpha1.PodInjection{}
 	if !r.get(r.Client, r.key(r.app.Name), injection) {
