@@ -113,4 +113,6 @@ const (
 	indexPodWorkload     = "streamweir.workload" // pods: kind/name of the workload that owns them
 	indexPodNode         = "streamweir.node"     // pods: the node they run on
 	indexStreamAppTarget = "streamweir.target"   // StreamApps: kind/name of their target
+
+	indexAutoscalerTarget = "streamweir.autoscaled" // autoscalers: kind/name of the workload on whose memory they act
 )

@@ -34,6 +34,7 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 		w.Nodes = read.nodes(w.Pods)
 		w.LimitRanges = read.limitRanges()
 		w.ResourceQuotas = read.resourceQuotas()
+		w.Autoscalers = read.autoscalers()
 	}
 	w.PlanConfigMap = read.planConfigMap(decision.PlanConfigMapName(app.Name))
 	w.Injection = read.injection()

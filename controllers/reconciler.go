@@ -33,7 +33,8 @@ type StreamAppReconciler struct {
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
-	volatile volatileMemory
+	volatile    volatileMemory
+	autoscalers *autoscalers // nil before SetupWithManager
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
@@ -45,6 +46,9 @@ type StreamAppReconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
+// +kubebuilder:rbac:groups=autoscaling.k8s.io,resources=verticalpodautoscalers,verbs=list;watch
+// +kubebuilder:rbac:groups=keda.sh,resources=scaledobjects,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile gathers, decides and acts for one StreamApp.

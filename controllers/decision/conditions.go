@@ -81,6 +81,8 @@ func judgeReady(verdicts map[string]verdict) verdict {
 var compatibleChain = []check{
 	// The target can be planned for.
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.TargetProblem) },
+	// No autoscaler acts on the container's memory.
+	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.Autoscaler) },
 	// Flags and properties make sense.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.Plan.Invalid) == 0 {

@@ -83,6 +83,8 @@ func frozen(f *Facts, plan *Plan) Problem {
 	exceeds := plan.RequiredNowActive > plan.Limit
 	bootstrapExceeds := !plan.TasksKnown && !plan.Representative.Fits
 	switch {
+	case f.Autoscaler.Found():
+		return f.Autoscaler
 	case len(plan.Invalid) > 0:
 		return Problem{v1alpha1.ReasonInvalidSettings, strings.Join(plan.Invalid, "; ")}
 	case !plan.TasksKnown && f.Injection != nil && tasksExpected(f) && !planTooLarge(f):

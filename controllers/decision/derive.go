@@ -21,6 +21,7 @@ func deriveFacts(w World, m Memory) Facts {
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
 		f.Pods = podsOf(w.Pods, f.Container.Name, w.Nodes)
+		f.Autoscaler = conflictingAutoscaler(w.Autoscalers, f.Container)
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
 	}
 	if w.Reports != nil {

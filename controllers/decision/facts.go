@@ -38,6 +38,8 @@ type Facts struct {
 	Proven bool
 	// TargetProblem is the reason for which there is no container to plan for; not found if there is one.
 	TargetProblem Problem
+	// Autoscaler is the conflict with an autoscaler that acts on the container's memory; not found without one.
+	Autoscaler Problem
 	// NotInjectable is the reason for which the plan cannot be injected into new pods; not found if it can.
 	NotInjectable Problem
 
