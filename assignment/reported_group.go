@@ -32,7 +32,7 @@ type ReportedGroup struct {
 	Further []ReportedApplication
 	// Guessed is true if the pods run several applications and none was specified. The one with the most tasks was chosen.
 	Guessed bool
-	// Missing are the pods without a report, sorted.
+	// Missing are the pods without a report of all their tasks, sorted.
 	Missing []string
 }
 
@@ -40,7 +40,7 @@ type ReportedGroup struct {
 func (g *ReportedGroup) Complete() bool { return len(g.Missing) == 0 }
 
 // GroupOfReports combines the reports of the pods of one workload. The order of the pods does not matter. Pods without a report are
-// missing; the caller excludes an outdated report by setting Report to nil.
+// missing, and so are those with a truncated one; the caller excludes an outdated report by setting Report to nil.
 //
 // applicationID specifies the application. If it is empty, the result is the only application of the pods, or the one with the most tasks,
 // or the first of these by name. known are the last known subtopologies: tasks and stores that no pod has at present still count. The
@@ -49,7 +49,7 @@ func GroupOfReports(pods []report.PodReport, applicationID string, known []Subto
 	var group ReportedGroup
 	var clients []podClient
 	for _, pod := range pods {
-		if pod.Report == nil {
+		if pod.Report == nil || pod.Report.Truncated {
 			group.Missing = append(group.Missing, pod.Pod)
 			continue
 		}

@@ -74,6 +74,7 @@ func (c *cleaner) clean(r *Report) {
 	cleanCgroup(&r.Cgroup)
 	r.Allocator = Allocator{Name: line(r.Allocator.Name, maxName), Arenas: count(r.Allocator.Arenas)}
 	c.cleanFindings(r)
+	r.Truncated = r.Truncated || c.cut
 }
 
 func (c *cleaner) cleanRocksDB(r *RocksDB) {
@@ -201,7 +202,7 @@ func cleanCgroup(cgroup *Cgroup) {
 	if cgroup.Version != 1 && cgroup.Version != 2 {
 		cgroup.Version = 0
 	}
-	clamp(&cgroup.Limit, &cgroup.Usage, &cgroup.Anon, &cgroup.File, &cgroup.Kernel, &cgroup.Peak, &cgroup.OOMKills)
+	clamp(&cgroup.Limit, &cgroup.High, &cgroup.Usage, &cgroup.Anon, &cgroup.File, &cgroup.Kernel, &cgroup.Peak, &cgroup.OOMKills)
 }
 
 // cleanFindings cleans the agent's findings and puts those of the cleaner before them.

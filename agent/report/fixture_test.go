@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write the shared fixture in agent/testd
 func fixture() *report.Report {
 	return &report.Report{
 		Schema: report.Schema, Agent: "0.1.0", Seq: 1_796_000_000_007, PodUID: podUID, Started: 1_796_000_000_000, Bounded: report.BoundedActive,
-		Plan: report.Plan{OnDisk: "6419e817a99f31a6", Active: "0123456789abcdef", Source: report.PlanClamped},
+		Truncated: true,
+		Plan:      report.Plan{OnDisk: "6419e817a99f31a6", Active: "0123456789abcdef", Source: report.PlanClamped},
 		RocksDB: report.RocksDB{
 			CacheCapacity: 240 << 20, CacheUsage: 100 << 20, CachePinned: 12 << 20, WriteBufferManager: 96 << 20, ArenaBlock: 64 << 10,
 			WriteBuffer: 24 << 20, Opened: 7, Closed: 1, OwnCaches: []report.Cache{{Capacity: 32 << 20, Stores: 2}},
@@ -50,7 +51,7 @@ func fixture() *report.Report {
 			Threads: 40, ThreadsPeak: 44, Flags: []string{"-Xmx256m", "-XX:MaxRAMPercentage=33.0"},
 		},
 		Cgroup: report.Cgroup{
-			Version: 2, Limit: 760 << 20, Usage: 640 << 20, Anon: 600 << 20, File: 32 << 20, Kernel: 8 << 20, Peak: 700 << 20, OOMKills: 1,
+			Version: 2, Limit: 760 << 20, High: 696 << 20, Usage: 640 << 20, Anon: 600 << 20, File: 32 << 20, Kernel: 8 << 20, Peak: 700 << 20, OOMKills: 1,
 		},
 		Allocator: report.Allocator{Name: "glibc", Arenas: 2},
 		Findings:  []report.Finding{{Reason: "OwnCache", Message: "The application's RocksDBConfigSetter creates its own cache."}},

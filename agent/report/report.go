@@ -36,8 +36,10 @@ type Report struct {
 	PodUID string `json:"podUID"`
 	// Started is the start time of the process.
 	Started int64 `json:"started"`
-	// Bounded is the state of the shared cache in this process. It is decided once, before the first store opens.
+	// Bounded is the state of RocksDB's bounds in this process. Off is final.
 	Bounded Boundedness `json:"bounded"`
+	// Truncated: tasks, stores or clients of the process are omitted, so the report does not show the assignment.
+	Truncated bool `json:"truncated"`
 	// Plan is the state of the mounted plan in this process.
 	Plan Plan `json:"plan"`
 	// RocksDB is the state of the resources that all stores of the process share.
@@ -58,11 +60,12 @@ type Report struct {
 type Boundedness string
 
 const (
-	// BoundedPending: no store has been opened yet.
+	// BoundedPending: no store is open yet.
 	BoundedPending Boundedness = "Pending"
-	// BoundedActive: all open stores share one cache, except those with a listed cache of the application.
+	// BoundedActive: all stores that were opened share one cache, except those with a listed cache of the application. The capacity of the
+	// cache was read from each open store.
 	BoundedActive Boundedness = "Active"
-	// BoundedOff: setting the bounds failed, and stores have the defaults of Kafka Streams. A finding gives the reason.
+	// BoundedOff: at least one store has neither. A finding gives the reason.
 	BoundedOff Boundedness = "Off"
 )
 
@@ -100,7 +103,7 @@ type RocksDB struct {
 	// ArenaBlock and WriteBuffer are the sizes for the next store to open.
 	ArenaBlock  int64 `json:"arenaBlock"`
 	WriteBuffer int64 `json:"writeBuffer"`
-	// Opened and Closed count RocksDB instances, segments included, since the start of the process.
+	// Opened and Closed count RocksDB instances, segments included, since the start of the process. A failed open does not count.
 	Opened int64 `json:"opened"`
 	Closed int64 `json:"closed"`
 	// OwnCaches are the block caches of the application's own RocksDBConfigSetter.
@@ -109,7 +112,7 @@ type RocksDB struct {
 
 // Cache is a block cache of the application.
 type Cache struct {
-	// Capacity is the initial capacity, 0 if unknown.
+	// Capacity is the capacity at the first use, 0 if unknown.
 	Capacity int64 `json:"capacity"`
 	// Stores is the number of RocksDB instances that use the cache.
 	Stores int `json:"stores"`
@@ -245,6 +248,8 @@ type Cgroup struct {
 	Version int `json:"version"`
 	// Limit is the memory limit, 0 for none.
 	Limit int64 `json:"limit"`
+	// High is the amount above which the kernel throttles the container (memory.high of version 2), 0 for none.
+	High int64 `json:"high,omitempty"`
 	// Usage counts against the limit. Anon, File and Kernel are its parts: anonymous memory, files, and memory of the kernel.
 	Usage  int64 `json:"usage"`
 	Anon   int64 `json:"anon"`

@@ -337,12 +337,31 @@ func TestNotInjectable(t *testing.T) {
 		c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", Value: "-XX:VMOptionsFile=/my/file"}}
 	})
 	optionsFile.app = testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.JVM.OptionsVariable = v1alpha1.JavaToolOptions })
+	withOptions := func(variable, value string, args ...string) fixture {
+		g := withContainer(func(c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: variable, Value: value}}
+			c.Args = args
+		})
+		g.agent = true
+		return g
+	}
+	withoutAgent := withOptions("JDK_JAVA_OPTIONS", "-XX:AOTMode=on")
+	withoutAgent.agent = false
+	const aot = "-XX:AOTMode=on"
 	cases := map[string]struct {
 		input   fixture
 		reason  string
 		message string // a part of it
 	}{
-		"injectable": {fixture{}, "", ""},
+		"injectable":                            {fixture{}, "", ""},
+		"AOT cache required, JDK_JAVA_OPTIONS":  {withOptions("JDK_JAVA_OPTIONS", "-XX:AOTCache=/app.aot -XX:AOTMode=on"), v1alpha1.ReasonConflict, aot},
+		"AOT cache required, JAVA_TOOL_OPTIONS": {withOptions("JAVA_TOOL_OPTIONS", "-XX:AOTMode=on -Xss1m"), v1alpha1.ReasonConflict, aot},
+		"AOT cache required, _JAVA_OPTIONS":     {withOptions("_JAVA_OPTIONS", aot), v1alpha1.ReasonConflict, aot},
+		"AOT cache required, command line":      {withOptions("A", "", "sh", "-c", "exec java -XX:AOTMode=on -jar app.jar"), v1alpha1.ReasonConflict, aot},
+		"AOT cache required, variable":          {withOptions("A", aot, "java", "$(A)", "-jar", "app.jar"), v1alpha1.ReasonConflict, aot},
+		"AOT cache not required in the end":     {withOptions("JDK_JAVA_OPTIONS", aot, "java", "-XX:AOTMode=auto"), "", ""},
+		"AOT cache, used if possible":           {withOptions("JDK_JAVA_OPTIONS", "-XX:AOTCache=/app.aot"), "", ""},
+		"AOT cache required, without the agent": {withoutAgent, "", ""},
 		"valueFrom": {withContainer(func(c *corev1.Container) {
 			c.Env = []corev1.EnvVar{{Name: "JDK_JAVA_OPTIONS", ValueFrom: &corev1.EnvVarSource{}}}
 		}), v1alpha1.ReasonOptionsNotVisible, "valueFrom"},

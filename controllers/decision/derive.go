@@ -22,7 +22,7 @@ func deriveFacts(w World, m Memory) Facts {
 	if f.Container != nil {
 		f.Pods = podsOf(w.Pods, f.Container.Name, w.Nodes)
 		f.Autoscaler = conflictingAutoscaler(w.Autoscalers, f.Container)
-		f.NotInjectable = notInjectable(&w.App.Spec, f.Container)
+		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil {
 		f.Pods = withReports(f.Pods, w.Reports, toTolerate)

@@ -12,8 +12,8 @@ import (
 // PlanConfigMapName returns the name of the ConfigMap with the plan of a StreamApp.
 func PlanConfigMapName(app string) string { return v1alpha1.ConfigMapPrefix + "plan-" + app }
 
-// notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can.
-func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container) Problem {
+// notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can. agent: it is injected with the agent.
+func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container, agent bool) Problem {
 	options := &c.Options
 	switch {
 	case c.BestEffort:
@@ -30,6 +30,8 @@ func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container) Problem {
 		return Problem{v1alpha1.ReasonConflict, ownOptionsFileText(c)}
 	case len(options.Secrets) > 0 && options.Value == "" && spec.JVM.OwnOptions == nil:
 		return Problem{v1alpha1.ReasonOptionsNotVisible, optionsInSecretText(c)}
+	case agent && requiresAOTCache(visibleFlags(spec, c)):
+		return Problem{v1alpha1.ReasonConflict, requiresAOTCacheText(c)}
 	}
 	return Problem{}
 }

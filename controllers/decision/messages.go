@@ -92,6 +92,11 @@ func ownOptionsFileText(c *Container) string {
 		c.Name, c.Options.Variable)
 }
 
+func requiresAOTCacheText(c *Container) string {
+	return fmt.Sprintf("the JVM of container %s does not start with an agent, because of -XX:AOTMode=on; use -XX:AOTMode=auto, "+
+		"or set the annotation %s: \"false\" in the pod template", c.Name, v1alpha1.InjectAnnotation)
+}
+
 func optionsInSecretText(c *Container) string {
 	return fmt.Sprintf("container %s takes its environment from Secret %s, which may contain %s and is not readable for the operator; "+
 		"set `jvm.ownOptions` to its value, to $(%s) to keep it, or to \"\" if it has none",
@@ -327,4 +332,10 @@ func ResizedText(r Resize, answered int64) string {
 		text += fmt.Sprintf(" (changed to %s by the API server)", bytesText(answered))
 	}
 	return text
+}
+
+// unlimitedArenasText names a pod whose glibc has no limit on its arenas: the container's envFrom kept the variable from being injected.
+func unlimitedArenasText(p *Pod) string {
+	return fmt.Sprintf("pod %s: glibc has no limit on its arenas, so native memory may exceed the plan; set MALLOC_ARENA_MAX=2 in the container's `env`, "+
+		"which Streamweir does not add to a container with `envFrom`", p.Name)
 }

@@ -65,6 +65,53 @@ func TestBoundedPodsRequireLess(t *testing.T) {
 	}
 }
 
+// TestApplicationWithoutRocksDBIsProven: it never opens a store that the agent could bound.
+func TestApplicationWithoutRocksDBIsProven(t *testing.T) {
+	const inMemory = "Processor: A (stores: [totals])\n"
+	cases := map[string]struct {
+		change testobjects.Change[report.Report]
+		want   bool
+	}{
+		"stateless": {func(r *report.Report) {
+			r.Clients[0].Topology = "Processor: A (stores: [])\n"
+			setStores(r)
+		}, true},
+		"all stores in memory":     {func(r *report.Report) { setStores(r, report.Store{Name: "totals", Scope: "in-memory-state"}) }, true},
+		"a store that is not open": {func(r *report.Report) { setStores(r) }, false},
+		"a store of RocksDB":       {func(r *report.Report) { setStores(r, report.Store{Name: "totals", Scope: "rocksdb-state"}) }, false},
+		"an open store": {func(r *report.Report) {
+			setStores(r, report.Store{Name: "totals", Scope: "in-memory-state"})
+			r.RocksDB.Opened = 1
+		}, false},
+		"a client that rebalances": {func(r *report.Report) { r.Clients[0].Topology, r.Clients[0].State = "A\n", "REBALANCING" }, false},
+		"no tasks":                 {func(r *report.Report) { r.Clients[0].Topology, r.Clients[0].Threads = "A\n", nil }, false},
+		"no clients":               {func(r *report.Report) { r.Clients = nil }, false},
+		"an unknown topology":      {func(r *report.Report) { r.Clients[0].Topology = ""; setStores(r) }, false},
+		"omitted tasks":            {func(r *report.Report) { r.Clients[0].Topology, r.Truncated = "A\n", true; setStores(r) }, false},
+		"a store that failed":      {func(r *report.Report) { r.Clients[0].Topology, r.Bounded = "A\n", report.BoundedOff; setStores(r) }, false},
+		"another client with state": {func(r *report.Report) {
+			r.Clients = append(r.Clients, report.Client{State: "RUNNING", Topology: inMemory})
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := reportWith(0, 2, bounds(report.BoundedPending), func(r *report.Report) { r.Clients[0].Topology = inMemory }, c.change).Report
+			if got := (&PodReport{Report: r}).Bounded(); got != c.want {
+				t.Errorf("bounded = %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+// setStores sets the stores of each task.
+func setStores(r *report.Report, stores ...report.Store) {
+	for _, thread := range r.Clients[0].Threads {
+		for i := range thread.Tasks {
+			thread.Tasks[i].Stores = stores
+		}
+	}
+}
+
 // TestDefaultRocksDBMemoryDoesNotFreeze: otherwise no pod could be bounded and no image proven.
 func TestDefaultRocksDBMemoryDoesNotFreeze(t *testing.T) {
 	g := reported(bounds(report.BoundedPending))

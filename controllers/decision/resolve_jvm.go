@@ -17,23 +17,37 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// jvmOf parses the JVM's flags where they are visible, weakest first, as HotSpot ranks them: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the
-// command line, _JAVA_OPTIONS (measured on JDK 17). Where the application leaves the heap to the JVM, and the plan can be injected, the
+// visibleFlags returns the JVM's flags where they are visible, weakest first, as HotSpot ranks them: JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, the
+// command line, _JAVA_OPTIONS (measured on JDK 17). An element may have several flags.
+func visibleFlags(spec *v1alpha1.StreamAppSpec, c *Container) []string {
+	var flags []string
+	for _, variable := range []string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"} {
+		flags = append(flags, expand(c.OptionsText(variable, spec.JVM.OwnOptions), c.Env))
+	}
+	for _, arg := range c.Args {
+		flags = append(flags, expand(arg, c.Env)) // a shell's -c has all of them in one argument
+	}
+	return append(flags, expand(c.Env["_JAVA_OPTIONS"], c.Env))
+}
+
+// aotMode is the flag for the AOT cache of JDK 24 and later.
+var aotMode = regexp.MustCompile(`-XX:AOTMode=(\w+)`)
+
+// requiresAOTCache returns whether the JVM ends at its start if it cannot use its AOT cache. It cannot with an agent (measured on JDK 25). The
+// last flag counts.
+func requiresAOTCache(flags []string) bool {
+	all := aotMode.FindAllStringSubmatch(strings.Join(flags, " "), -1)
+	return len(all) > 0 && all[len(all)-1][1] == "on"
+}
+
+// jvmOf parses the JVM's flags, the visible ones and those in reports. Where the application leaves the heap to the JVM, and the plan can be injected, the
 // plan decides the heap.
 func jvmOf(f *Facts) (memplan.JVM, error) {
 	c := f.Container
 	if c == nil {
 		return memplan.NewJVM(), nil
 	}
-	var flags []string
-	for _, variable := range []string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"} {
-		flags = append(flags, expand(c.OptionsText(variable, f.App.Spec.JVM.OwnOptions), c.Env))
-	}
-	for _, arg := range c.Args {
-		flags = append(flags, expand(arg, c.Env)) // a shell's -c has all of them in one argument
-	}
-	flags = append(flags, expand(c.Env["_JAVA_OPTIONS"], c.Env))
-	flags = append(flags, reportedFlags(&f.Reports)...)
+	flags := append(visibleFlags(&f.App.Spec, c), reportedFlags(&f.Reports)...)
 	jvm, err := memplan.ParseJVMFlags(flags)
 	var errs []error
 	for _, text := range errorTexts(err) {

@@ -52,6 +52,10 @@ func reportNotes(f *Facts, described *describedTopology) []string {
 		if !withinLimit(r, p) {
 			notes = append(notes, fmt.Sprintf("pod %s reports more memory than its limit: its figures do not count", p.Name))
 		}
+		if a := r.Allocator; a.Name == "glibc" && a.Arenas == 0 && !seen["MALLOC_ARENA_MAX"] {
+			seen["MALLOC_ARENA_MAX"] = true
+			notes = append(notes, unlimitedArenasText(p))
+		}
 		for _, finding := range r.Findings {
 			if !seen[finding.Reason] { // one is enough: the others are alike, or in that pod's log
 				seen[finding.Reason] = true

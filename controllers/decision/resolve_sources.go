@@ -83,11 +83,13 @@ func reportSource(f *Facts) *source {
 	return s
 }
 
-// reportedAllocator returns the allocator of a process; nil if it is unknown, or if it is glibc with its default arenas.
+// reportedAllocator returns the allocator of a process; nil if it is unknown.
 func reportedAllocator(a report.Allocator) *memplan.Fact[memplan.Allocator] {
 	switch {
 	case a.Name == "glibc" && a.Arenas > 0:
 		return new(memplan.Known(memplan.GlibcArenas, memplan.Measured))
+	case a.Name == "glibc":
+		return new(memplan.Known(memplan.Glibc, memplan.Measured))
 	case a.Name == "jemalloc":
 		return new(memplan.Known(memplan.Jemalloc, memplan.Measured))
 	case a.Name == "musl":
@@ -228,7 +230,12 @@ func templateSource(c *Container) *source {
 	if c.CPULimit != nil {
 		s.cpus = new(memplan.Known(int(math.Ceil(c.CPULimit.AsApproximateFloat64())), memplan.App))
 	}
+	_, arenasSet := c.Env["MALLOC_ARENA_MAX"]
 	s.allocator = new(memplan.Known(memplan.GlibcArenas, memplan.Derived)) // the injection sets MALLOC_ARENA_MAX where the user did not
+	if c.Options.HasEnvFrom && !arenasSet {
+		// The injection leaves it out, because envFrom may set it.
+		s.allocator = new(memplan.Known(memplan.Glibc, memplan.Assumed))
+	}
 	if strings.Contains(c.Env["LD_PRELOAD"], "jemalloc") {
 		// The library may be missing in the image, or built for another processor: the loader then ignores it.
 		s.allocator = new(memplan.Known(memplan.Jemalloc, memplan.Assumed))

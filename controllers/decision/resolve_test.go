@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/internal/testobjects"
@@ -334,6 +335,27 @@ func TestAllocatorAndStateDirectory(t *testing.T) {
 	w := fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", preload))}.planned(t)
 	wantNoDiff(t, "allocator", memplan.Known(memplan.Jemalloc, memplan.Assumed), w.Allocator)
 	wantNoDiff(t, "state directory", memplan.StateDir{Persistent: true}, w.StateDir)
+}
+
+func TestGlibcWithoutALimitOnArenasIsNamed(t *testing.T) {
+	envFrom := container(func(c *corev1.Container) {
+		c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}}}
+	})
+	w := fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", envFrom))}.planned(t)
+	wantNoDiff(t, "with envFrom", memplan.Known(memplan.Glibc, memplan.Assumed), w.Allocator)
+	set := container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "MALLOC_ARENA_MAX", Value: "2"}} })
+	w = fixture{workload: testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", envFrom, set))}.planned(t)
+	wantNoDiff(t, "with envFrom and the variable", memplan.Known(memplan.GlibcArenas, memplan.Derived), w.Allocator)
+
+	for arenas, want := range map[int]memplan.Allocator{0: memplan.Glibc, 2: memplan.GlibcArenas} {
+		g := reported(func(r *report.Report) { r.Allocator = report.Allocator{Name: "glibc", Arenas: arenas} })
+		d := g.decide(t)
+		wantNoDiff(t, "reported allocator", memplan.Known(want, memplan.Measured), d.Plan.resolved.planned.Allocator)
+		named := slices.ContainsFunc(d.Plan.Notes, func(note string) bool { return strings.Contains(note, "set MALLOC_ARENA_MAX=2") })
+		if named != (arenas == 0) {
+			t.Errorf("with %d arenas the notes are %q", arenas, d.Plan.Notes)
+		}
+	}
 }
 
 // TestPodWithoutThePlan: without the injection the JVM sizes the heap, and glibc has its default arenas.

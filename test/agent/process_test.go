@@ -61,7 +61,7 @@ func start(tb testing.TB, p program) *process {
 	tb.Helper()
 	argv := append([]string{}, p.prefix...)
 	argv = append(argv, p.jvm.prefix...)
-	argv = append(argv, p.jvm.java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+	argv = append(argv, p.jvm.java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	argv = append(argv, p.options...)
 	argv = append(argv, p.run...)
 	// A clean-up ends the process after the end of the test's context, and logs the stacks of its threads.

@@ -5,6 +5,8 @@ package agent
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"streamweir.dev/streamweir/agent/report"
@@ -33,6 +35,7 @@ func setters() map[string]scenario {
 		{title: "a cache for each store closed in close()", class: "CachePerStore", capacity: 3 * mib, byDefault: true},
 		{title: "a cache for each store to be replaced", class: "CachePerStore", capacity: 3 * mib, replace: true},
 		{title: "one cache and one WriteBufferManager", class: "OwnManager", capacity: 9 * mib, sharesCache: true, byDefault: true},
+		{title: "optimizeForPointLookup", class: "PointLookup", capacity: 6 * mib, byDefault: true},
 		{title: "no cache but other settings", class: "OtherSettings"},
 	} {
 		for _, version := range []string{oldest, newest} {
@@ -43,6 +46,7 @@ func setters() map[string]scenario {
 		}
 	}
 	all["own setter with PlainTable"] = scenario{byDefault: true, run: plainTable}
+	all["own setter named by a variable"] = scenario{byDefault: true, run: setterVariable}
 	return all
 }
 
@@ -87,6 +91,31 @@ func (s setter) checkOwnCaches(t *testing.T, rocksDB report.RocksDB) {
 	if listed != wantListed || len(rocksDB.OwnCaches) != wantCaches {
 		t.Errorf("%d caches of %d stores are listed, want %d of %d: %+v", len(rocksDB.OwnCaches), listed, wantCaches, wantListed, rocksDB)
 	}
+}
+
+// setterVariable runs an application that names its setter by a variable, which Kafka Streams resolves after the agent has read the configs.
+func setterVariable(t *testing.T, shared *fixture) {
+	java := needJVM(t, 17)
+	topic := shared.topic(t)
+	variables := filepath.Join(t.TempDir(), "variables.properties")
+	if err := os.WriteFile(variables, []byte("setter="+setterPackage+"StaticCache\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app := shared.plain(t, java, newest, topic, map[string]string{
+		"config.providers": "file", "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+		"rocksdb.config.setter": "${file:" + variables + ":setter}",
+	})
+	app.plan = newPlan(t, goodPlan()).path
+	p := shared.started(t, topic, app)
+	p.eventually(t, "that the setter is not bounded", want{
+		kafka: newest, bounded: report.BoundedOff, findings: []string{"SetterVariable", "StoreNotBounded"},
+	}.checkRunning)
+	p.checkCapacities(t, fmt.Sprintf("capacities %d", 7*mib))
+	p.send(t, "thread")
+	p.stop(t)
+	p.checkFindings(t, "SetterVariable", "StoreNotBounded")
+	shared.table.add(t, "own setter named by a variable of a config provider; Kafka Streams "+newest, java, "unaffected: not bounded, and a finding",
+		"SetterVariable, StoreNotBounded")
 }
 
 // plainTable runs an application whose tables have no block cache, with and without the agent: the agent must not affect it. The test does not

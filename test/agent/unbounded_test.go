@@ -25,6 +25,7 @@ func unbounded() map[string]scenario {
 	all := map[string]scenario{
 		"relocated Kafka Streams": {byDefault: true, run: relocated},
 	}
+	all["AOT cache"] = scenario{byDefault: true, run: aotCache}
 	for _, release := range []int{17, 25} {
 		all[fmt.Sprintf("no Kafka Streams on JDK %d", release)] = scenario{byDefault: true, run: func(t *testing.T, shared *fixture) {
 			noStreams(t, shared, needJVM(t, release))
@@ -90,6 +91,41 @@ func noStreams(t *testing.T, shared *fixture, java jvm) {
 		t.Errorf("the program's output without (-) and with (+) the agent:\n%s", diff)
 	}
 	shared.table.add(t, "no Kafka Streams", java, "unaffected: same output, no thread, no port", "")
+}
+
+// aotCache runs a program with an AOT cache of JDK 25, without and with the agent. A JVM with any agent cannot use its cache.
+func aotCache(t *testing.T, shared *fixture) {
+	java := needJVM(t, 25)
+	cache := filepath.Join(t.TempDir(), "hello.aot")
+	program := program{
+		jvm: java, agent: shared.agent,
+		// The cache requires a class path of jars only.
+		options: []string{"-cp", filepath.Join(shared.built, "relocated.jar")}, run: []string{"dev.streamweir.agenttest.Hello"},
+	}
+	run := func(plan string, options ...string) error {
+		p := program
+		p.plan = plan
+		p.options = append(append([]string{}, options...), program.options...)
+		running := start(t, p)
+		_ = running.stdin.Close()
+		running.wait(t)
+		return running.err
+	}
+	if err := run("", "-XX:AOTCacheOutput="+cache); err != nil {
+		t.Fatalf("create the cache: %v", err)
+	}
+	plan := newPlan(t, goodPlan()).path
+	for _, c := range []struct {
+		plan, mode string
+		starts     bool
+	}{{"", "auto", true}, {"", "on", true}, {plan, "auto", true}, {plan, "on", false}} {
+		err := run(c.plan, "-XX:AOTCache="+cache, "-XX:AOTMode="+c.mode)
+		if (err == nil) != c.starts {
+			t.Errorf("plan %q, AOTMode=%s: the JVM ended with %v", c.plan, c.mode, err)
+		}
+	}
+	shared.table.add(t, "AOT cache", java, "starts without the cache", "the JVM ignores the cache with any agent, so the start takes longer")
+	shared.table.add(t, "AOT cache and -XX:AOTMode=on", java, "does not start with any agent; the operator does not inject it if the flag is visible", "")
 }
 
 // withoutNotes removes the JVM's notes on the variables that it has read.

@@ -60,7 +60,7 @@ final class BoundsDecision {
         }
     }
 
-    /** Records that a class loader has its shared cache. A decision against bounds is final. */
+    /** Records that a store of a class loader is bounded. A decision against bounds is final. */
     void activate() {
         decide(Boundedness.ACTIVE);
         changes.announce();

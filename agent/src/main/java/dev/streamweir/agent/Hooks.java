@@ -6,20 +6,23 @@ package dev.streamweir.agent;
 import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
+import java.util.Set;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
+import org.objectweb.asm.FieldVisitor;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Inserts one call into each of four classes when the class is loaded:
+ * Inserts one call into each of five classes when the class is loaded:
  *
  * <ul>
  *   <li>{@code StreamsConfig(Map, boolean)}, at the start: passes the configs. All constructors of StreamsConfig, of its subclasses and of
  *       KafkaStreams end there (2.8 to 4.4).
  *   <li>the constructors of {@code KafkaStreams}, at the end: passes the new client.
  *   <li>{@code TaskManager.handleAssignment(Map, Map)}, at the end: passes the tasks of a stream thread.
+ *   <li>{@code RocksDBStore.openDB(Map, File)}, at the end: passes the field {@code db} of a store that has opened without an exception.
  *   <li>the constructors of {@code LRUCache}, at the end: passes the capacity, which RocksJava does not return later.
  * </ul>
  *
@@ -29,7 +32,10 @@ final class Hooks implements ClassFileTransformer {
     private static final String CONFIG = "org/apache/kafka/streams/StreamsConfig";
     private static final String CLIENT = "org/apache/kafka/streams/KafkaStreams";
     private static final String TASKS = "org/apache/kafka/streams/processor/internals/TaskManager";
+    private static final String STORE = "org/apache/kafka/streams/state/internals/RocksDBStore";
+    private static final String DATABASE = "org/rocksdb/RocksDB";
     private static final String CACHE = "org/rocksdb/LRUCache";
+    private static final Set<String> CLASSES = Set.of(CONFIG, CLIENT, TASKS, STORE, CACHE);
     private static final String BRIDGE = "dev/streamweir/agent/inloader/Bridge";
 
     private final Components components;
@@ -46,7 +52,7 @@ final class Hooks implements ClassFileTransformer {
         if (name == null || redefined != null) {
             return null;
         }
-        if (!name.equals(CONFIG) && !name.equals(CLIENT) && !name.equals(TASKS) && !name.equals(CACHE)) {
+        if (!CLASSES.contains(name)) {
             if (name.endsWith("/streams/StreamsConfig") && name.contains("kafka")) {
                 turnOff("RelocatedStreams", "Kafka Streams is relocated to " + name.replace('/', '.')
                         + ", so its stores are not bounded; keep the original package name, org.apache.kafka.streams");
@@ -80,8 +86,8 @@ final class Hooks implements ClassFileTransformer {
     }
 
     /**
-     * Reports a hook that could not be inserted. Without the hook in StreamsConfig nothing is bounded; without another, only a part of the report
-     * is missing.
+     * Reports a hook that could not be inserted. Without the hook in StreamsConfig nothing is bounded; without that in RocksDBStore, bounds never
+     * become active in the report; without another, only a part of the report is missing.
      */
     private void reportMissing(String name, String cause) {
         String message = name.replace('/', '.') + " could not be instrumented: " + cause + "; use Kafka Streams 2.8 or later";
@@ -100,11 +106,18 @@ final class Hooks implements ClassFileTransformer {
     /** Copies a class with the call inserted. */
     private static final class Inserter extends ClassVisitor {
         private final String owner;
+        private boolean hasDatabase;
         boolean found;
 
         Inserter(ClassVisitor next, String owner) {
             super(Opcodes.ASM9, next);
             this.owner = owner;
+        }
+
+        @Override
+        public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
+            hasDatabase |= name.equals("db") && descriptor.equals("L" + DATABASE + ";");
+            return super.visitField(access, name, descriptor, signature, value);
         }
 
         @Override
@@ -122,6 +135,10 @@ final class Hooks implements ClassFileTransformer {
             if (owner.equals(TASKS) && name.equals("handleAssignment") && descriptor.equals("(Ljava/util/Map;Ljava/util/Map;)V")) {
                 found = true;
                 return new AtEnd(next, Messages.TASKS_ASSIGNED, "(Ljava/util/Map;Ljava/util/Map;)V", Opcodes.ALOAD, 1, Opcodes.ALOAD, 2);
+            }
+            if (owner.equals(STORE) && name.equals("openDB") && descriptor.equals("(Ljava/util/Map;Ljava/io/File;)V") && hasDatabase) {
+                found = true;
+                return new AtEndOfOpen(next);
             }
             if (owner.equals(CACHE) && constructor && descriptor.startsWith("(J")) {
                 found = true;
@@ -143,6 +160,23 @@ final class Hooks implements ClassFileTransformer {
             visitVarInsn(Opcodes.ALOAD, 1);
             visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, Messages.CONFIGS, "(Ljava/util/Map;)Ljava/util/Map;", false);
             visitVarInsn(Opcodes.ASTORE, 1);
+        }
+    }
+
+    /** Inserts {@code Bridge.storeOpened(db)} before each return. */
+    private static final class AtEndOfOpen extends MethodVisitor {
+        AtEndOfOpen(MethodVisitor next) {
+            super(Opcodes.ASM9, next);
+        }
+
+        @Override
+        public void visitInsn(int opcode) {
+            if (opcode == Opcodes.RETURN) {
+                visitVarInsn(Opcodes.ALOAD, 0);
+                visitFieldInsn(Opcodes.GETFIELD, STORE, "db", "L" + DATABASE + ";");
+                visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, Messages.STORE_OPENED, "(Ljava/lang/Object;)V", false);
+            }
+            super.visitInsn(opcode);
         }
     }
 

@@ -45,6 +45,9 @@ final class LoaderAdapter implements BiFunction<String, Object[], Object> {
                 send(message, arguments);
                 components.changes.announce();
                 return null;
+            case Messages.STORE_OPENED:
+                send(message, arguments);
+                return null;
             case Messages.CACHE_CREATED:
                 components.capacities.record(arguments[0], (Long) arguments[1]);
                 return null;
@@ -57,6 +60,9 @@ final class LoaderAdapter implements BiFunction<String, Object[], Object> {
                 return null;
             case Messages.BOUNDS_FAILED:
                 components.decision.turnOff("NotBounded", "RocksDB runs with the defaults of Kafka Streams: " + arguments[0]);
+                return null;
+            case Messages.STORE_NOT_BOUNDED:
+                components.decision.turnOff("StoreNotBounded", arguments[0] + "; the process counts as one without bounds");
                 return null;
             case Messages.STORE_SIZES:
                 return storeSizes((Long) arguments[0]);
@@ -82,9 +88,18 @@ final class LoaderAdapter implements BiFunction<String, Object[], Object> {
                 setter = (Class<?>) send(Messages.SETTER_CLASS);
             } catch (ClassNotFoundException wrong) {
                 setter = null; // the error of Kafka Streams is clearer
+                reportVariable(String.valueOf(named));
             }
         }
         return Injection.into(own, components.startPlan.settings(), setter, ownSetter);
+    }
+
+    /** Reports a setter that is named by a variable of a config provider, which Kafka Streams resolves later than the agent. */
+    private void reportVariable(String named) {
+        if (named.contains("${")) {
+            components.findings.add("SetterVariable", ConfigKeys.SETTER + "=" + named + " is a variable of a config provider, so the agent cannot "
+                    + "call the setter, and the stores of this client are not bounded; name the class itself");
+        }
     }
 
     /** Returns the class of a config, found as Kafka finds it (ConfigDef.parseType, Utils.getContextOrKafkaClassLoader). */

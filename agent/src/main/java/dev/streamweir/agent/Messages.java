@@ -16,6 +16,8 @@ public final class Messages {
     public static final String CLIENT_CREATED = "clientCreated";
     /** Arguments: the active and the standby tasks of the calling stream thread. Also sent on to the loader's classes. */
     public static final String TASKS_ASSIGNED = "tasksAssigned";
+    /** Arguments: the database of a store that the calling thread has just opened. Also sent on to the loader's classes. */
+    public static final String STORE_OPENED = "storeOpened";
     /** Arguments: a new cache and its capacity in bytes. */
     public static final String CACHE_CREATED = "cacheCreated";
     /** Arguments: reason and text of a finding. */
@@ -25,8 +27,10 @@ public final class Messages {
 
     /** Reply: the capacity of the shared cache and the limit of its write buffer manager in bytes; null if RocksDB stays unbounded. */
     public static final String BOUNDS = "bounds";
-    /** The shared cache exists. */
+    /** A store is open with the shared cache, or with a known one of the application. */
     public static final String BOUNDS_ACTIVE = "boundsActive";
+    /** Arguments: the reason for which a store has neither the shared cache nor a known one. */
+    public static final String STORE_NOT_BOUNDED = "storeNotBounded";
     /** Arguments: the failure that kept the shared cache from being created. */
     public static final String BOUNDS_FAILED = "boundsFailed";
     /** Arguments: the number of open stores. Reply: arena block and write buffer of the next store in bytes; 0 keeps the present size. */
@@ -51,7 +55,7 @@ public final class Messages {
 
     /** The configs of a client after the injection. */
     public static final String ORIGINALS = "originals";
-    /** Present if tasks or stores are left out. */
+    /** The omitted parts of the clients, such as "tasks or stores"; only in the first client, and only if any are omitted. */
     public static final String TRUNCATED = "truncated";
 
     // Keys of the RocksDB figures. The report has the same keys.

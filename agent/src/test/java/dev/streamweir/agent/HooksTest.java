@@ -42,6 +42,7 @@ class HooksTest {
         "org/apache/kafka/streams/StreamsConfig, configs",
         "org/apache/kafka/streams/KafkaStreams, clientCreated",
         "org/apache/kafka/streams/processor/internals/TaskManager, tasksAssigned",
+        "org/apache/kafka/streams/state/internals/RocksDBStore, storeOpened",
         "org/rocksdb/LRUCache, cacheCreated",
     })
     void insertsCallsOfMethodsThatTheBridgeHas(String name, String method) throws IOException {
@@ -65,10 +66,11 @@ class HooksTest {
     void anUnknownReleaseIsNotBounded() throws IOException {
         byte[] unrelated = bytesOf("org/apache/kafka/streams/Topology");
         hooks.transform(null, loader, "org/rocksdb/LRUCache", null, null, unrelated);
+        hooks.transform(null, loader, "org/apache/kafka/streams/state/internals/RocksDBStore", null, null, unrelated);
         assertEquals(Boundedness.PENDING, components.decision.boundedness());
         hooks.transform(null, loader, "org/apache/kafka/streams/StreamsConfig", null, null, unrelated);
         assertEquals(Boundedness.OFF, components.decision.boundedness());
-        assertEquals(2, components.findings.report().size());
+        assertEquals(3, components.findings.report().size());
     }
 
     private byte[] bytesOf(String name) throws IOException {

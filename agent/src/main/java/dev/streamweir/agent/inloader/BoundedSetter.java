@@ -7,7 +7,6 @@ import dev.streamweir.agent.ConfigKeys;
 import java.util.Map;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.state.RocksDBConfigSetter;
-import org.rocksdb.Cache;
 import org.rocksdb.Options;
 
 /**
@@ -16,7 +15,8 @@ import org.rocksdb.Options;
  */
 public final class BoundedSetter implements RocksDBConfigSetter {
     private RocksDBConfigSetter own;
-    private Cache ownCache;
+    /** Null before the options are set. */
+    private OpenStore store;
 
     /** Called by Kafka Streams. */
     public BoundedSetter() {}
@@ -29,12 +29,7 @@ public final class BoundedSetter implements RocksDBConfigSetter {
             own = (RocksDBConfigSetter) Utils.newInstance((Class<?>) ownClass);
             own.setConfig(storeName, options, configs);
         }
-        try {
-            ownCache = InLoaderAgent.stores.bound(options, initial);
-        } catch (Throwable failure) {
-            InLoaderAgent.stores.addFinding(
-                    "StoreNotBounded", "store " + storeName + " keeps the options of Kafka Streams or the application: " + failure);
-        }
+        store = InLoaderAgent.stores.bound(storeName, options, initial);
     }
 
     private static InitialOptions initialOf(Options options) {
@@ -52,7 +47,7 @@ public final class BoundedSetter implements RocksDBConfigSetter {
                 own.close(storeName, options);
             }
         } finally {
-            InLoaderAgent.stores.closed(ownCache);
+            InLoaderAgent.stores.closed(store);
         }
     }
 }

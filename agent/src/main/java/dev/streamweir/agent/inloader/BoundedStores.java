@@ -5,23 +5,34 @@ package dev.streamweir.agent.inloader;
 
 import dev.streamweir.agent.Messages;
 import java.lang.reflect.Method;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.Cache;
 import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
+import org.rocksdb.RocksDBException;
 import org.rocksdb.TableFormatConfig;
 
-/** The RocksDB stores of one loader: applies the shared bounds to each, and counts them. */
+/**
+ * The RocksDB stores of one loader: applies the shared bounds to each, checks them when it is open, and counts it. One store without the shared
+ * cache or a known one of the application turns the bounds off in the report.
+ */
 final class BoundedStores {
+    /** The capacity of the block cache of an open store. A store without a block cache does not have the property. */
+    private static final String CAPACITY_PROPERTY = "rocksdb.block-cache-capacity";
+
     private final BiFunction<String, Object[], Object> agent;
     private final OwnCaches ownCaches = new OwnCaches();
     private final AtomicLong opened = new AtomicLong();
     private final AtomicLong closed = new AtomicLong();
+    private final AtomicBoolean active = new AtomicBoolean();
+    private final AtomicBoolean failed = new AtomicBoolean();
+    /** The store that the calling thread is about to open. */
+    private final ThreadLocal<OpenStore> opening = new ThreadLocal<>();
     private SharedBounds shared;
     private boolean decided;
 
@@ -29,49 +40,54 @@ final class BoundedStores {
         this.agent = agent;
     }
 
-    void addFinding(String reason, String message) {
-        send(Messages.FINDING, reason, message);
-    }
-
     /**
-     * Applies the bounds to the options of a store that is about to open. Returns the application's own cache if the store keeps it, else null.
+     * Applies the bounds to the options of a store that the calling thread is about to open. Returns the store. Never throws.
      *
      * @param initial the options of Kafka Streams, null if they could not be read
      */
-    Cache bound(Options options, InitialOptions initial) {
-        SharedBounds bounds = sharedBounds();
-        long open = opened.incrementAndGet() - closed.get();
-        if (bounds == null || initial == null) {
-            return null;
+    OpenStore bound(String name, Options options, InitialOptions initial) {
+        OpenStore store = new OpenStore(name, false, null);
+        try {
+            SharedBounds bounds = sharedBounds();
+            if (bounds != null && initial == null) {
+                fail("the options of store " + name + " could not be read");
+            } else if (bounds != null) {
+                store = apply(name, options, initial, bounds);
+            }
+        } catch (Throwable failure) {
+            fail("store " + name + " keeps the options of Kafka Streams or the application: " + failure);
         }
+        opening.set(store);
+        return store;
+    }
+
+    private OpenStore apply(String name, Options options, InitialOptions initial, SharedBounds bounds) {
         boolean replacesCaches = Boolean.TRUE.equals(send(Messages.REPLACES_CACHES));
-        Cache ownCache = applyCache(options, initial, bounds, replacesCaches);
+        OpenStore store = applyCache(name, options, initial, bounds, replacesCaches);
         if (replacesCaches || options.writeBufferManager() == null) {
             options.setWriteBufferManager(bounds.writeBuffers);
         }
-        long[] sizes = (long[]) send(Messages.STORE_SIZES, open);
+        long[] sizes = (long[]) send(Messages.STORE_SIZES, opened.get() - closed.get() + 1);
         if (sizes[0] > 0 && options.arenaBlockSize() == initial.arenaBlock) {
             options.setArenaBlockSize(sizes[0]);
         }
         if (sizes[1] > 0 && options.writeBufferSize() == initial.writeBuffer) {
             options.setWriteBufferSize(sizes[1]);
         }
-        return ownCache;
+        return store;
     }
 
     /**
-     * Replaces the cache of Kafka Streams by the shared one. Kafka Streams still closes its own. Returns the application's own cache if the store
-     * keeps it, else null.
+     * Replaces the cache of Kafka Streams by the shared one, and that of the application only if the plan requires it. Kafka Streams still closes
+     * its own. A table format of the application does not give access to its cache.
      */
-    private Cache applyCache(Options options, InitialOptions initial, SharedBounds bounds, boolean replacesCaches) {
+    private static OpenStore applyCache(
+            String name, Options options, InitialOptions initial, SharedBounds bounds, boolean replacesCaches) {
         TableFormatConfig format = options.tableFormatConfig();
         Cache present = InitialOptions.cacheOf(format);
-        if (present == null) {
-            return null;
-        }
-        if (present != initial.cache && !replacesCaches) {
-            ownCaches.opened(present);
-            return present;
+        boolean ofKafka = present != null && present == initial.cache;
+        if (!(format instanceof BlockBasedTableConfig) || !(ofKafka || replacesCaches)) {
+            return new OpenStore(name, false, present);
         }
         BlockBasedTableConfig table = (BlockBasedTableConfig) format;
         table.setBlockCache(bounds.cache);
@@ -79,14 +95,61 @@ final class BoundedStores {
         table.setCacheIndexAndFilterBlocksWithHighPriority(true);
         table.setPinTopLevelIndexAndFilter(true);
         options.setTableFormatConfig(table);
-        return null;
+        return new OpenStore(name, true, null);
     }
 
-    /** Counts a closed store. */
-    void closed(Cache ownCache) {
-        closed.incrementAndGet();
-        if (ownCache != null) {
-            ownCaches.closed(ownCache);
+    /**
+     * Checks the block cache of the store that the calling thread has just opened, and counts it. The thread has not yet given the store to another
+     * one, so RocksDB cannot be closed meanwhile.
+     */
+    void opened(RocksDB db) {
+        OpenStore store = opening.get();
+        opening.remove();
+        if (store == null) {
+            fail("a store was opened without the agent's RocksDBConfigSetter");
+            return;
+        }
+        store.open = true;
+        opened.incrementAndGet();
+        SharedBounds bounds = currentBounds();
+        if (bounds == null) {
+            return;
+        }
+        long capacity = capacityOf(db);
+        if (store.shared && capacity != bounds.capacity) {
+            fail("the block cache of store " + store.name + " has a capacity of " + capacity + " instead of " + bounds.capacity);
+        } else if (!store.shared && capacity > 0) {
+            // Another capacity than that of the known cache belongs to a cache that RocksDB has created, as by optimizeForPointLookup.
+            boolean known = store.ownCache != null && capacity == (Long) send(Messages.CAPACITY_OF, store.ownCache);
+            ownCaches.opened(known ? store.ownCache : store, capacity);
+        }
+        if (!failed.get() && active.compareAndSet(false, true)) {
+            send(Messages.BOUNDS_ACTIVE);
+        }
+    }
+
+    /** Returns the capacity of a store's block cache; 0 without a block cache. */
+    private static long capacityOf(RocksDB db) {
+        try {
+            return db.getLongProperty(CAPACITY_PROPERTY);
+        } catch (RocksDBException none) {
+            return 0;
+        }
+    }
+
+    /** Reports the first store without bounds. */
+    private void fail(String cause) {
+        if (failed.compareAndSet(false, true)) {
+            send(Messages.STORE_NOT_BOUNDED, cause);
+        }
+    }
+
+    /** Counts a closed store; null and a store that has failed to open do not count. */
+    void closed(OpenStore store) {
+        if (store != null && store.open) {
+            store.open = false;
+            closed.incrementAndGet();
+            ownCaches.closed(store);
         }
     }
 
@@ -98,9 +161,6 @@ final class BoundedStores {
         if (!decided) {
             decided = true;
             shared = createShared();
-            if (shared != null) {
-                send(Messages.BOUNDS_ACTIVE);
-            }
         }
         return shared;
     }
@@ -126,14 +186,7 @@ final class BoundedStores {
             figures.put(Messages.CACHE_USAGE, usage(bounds.cache, "getUsage"));
             figures.put(Messages.CACHE_PINNED, usage(bounds.cache, "getPinnedUsage"));
         }
-        List<Object> own = new ArrayList<>();
-        ownCaches.copy().forEach((cache, stores) -> {
-            Map<String, Object> entry = new HashMap<>();
-            entry.put(Messages.CAPACITY, send(Messages.CAPACITY_OF, cache));
-            entry.put(Messages.STORES, stores);
-            own.add(entry);
-        });
-        figures.put(Messages.OWN_CACHES, own);
+        figures.put(Messages.OWN_CACHES, ownCaches.report());
         return figures;
     }
 

@@ -33,6 +33,11 @@ public final class Bridge {
         send(Messages.TASKS_ASSIGNED, active, standby);
     }
 
+    /** Passes the database of a store that the calling thread has just opened. */
+    public static void storeOpened(Object db) {
+        send(Messages.STORE_OPENED, db);
+    }
+
     /** Passes a new cache with its capacity in bytes. */
     public static void cacheCreated(Object cache, long capacity) {
         send(Messages.CACHE_CREATED, cache, capacity);

@@ -13,7 +13,7 @@ import org.apache.kafka.streams.KafkaStreams;
 
 /** The KafkaStreams objects of one loader and the tasks of their threads. It keeps no object alive that the application has released. */
 final class Clients {
-    /** The largest number of clients: more than the memory of one JVM allows, since each has its own threads, consumers and producers. */
+    /** The largest number of reported clients, as in the schema of the report. */
     private static final int MAX_CLIENTS = 64;
 
     /** Stores open one after the other after an assignment. After this number of checks without a change, one a second, all are open. */
@@ -39,9 +39,7 @@ final class Clients {
                 return;
             }
         }
-        if (clients.size() < MAX_CLIENTS) {
-            clients.add(new Client((KafkaStreams) streams));
-        }
+        clients.add(new Client((KafkaStreams) streams));
         quiet = 0;
     }
 
@@ -55,7 +53,7 @@ final class Clients {
         }
     }
 
-    /** Returns the open clients: see {@link Client#report}. The first has {@link Messages#TRUNCATED} if tasks or stores are left out. */
+    /** Returns the open clients: see {@link Client#report}. The first has {@link Messages#TRUNCATED} if any part is omitted. */
     List<Map<String, Object>> report() {
         ReportLimits limits = new ReportLimits();
         Collection<ThreadTasks> threads = threads();
@@ -66,8 +64,9 @@ final class Clients {
                 list.add(map);
             }
         }
-        if (limits.exceeded()) {
-            list.get(0).put(Messages.TRUNCATED, true);
+        String omitted = limits.exceeded() ? "tasks or stores" : tooMany() ? "clients" : null;
+        if (omitted != null && !list.isEmpty()) {
+            list.get(0).put(Messages.TRUNCATED, omitted);
         }
         return list;
     }
@@ -96,9 +95,14 @@ final class Clients {
         }
     }
 
+    /** Returns the clients to report. */
     private synchronized List<Client> open() {
         prune();
-        return new ArrayList<>(clients);
+        return new ArrayList<>(clients.subList(0, Math.min(clients.size(), MAX_CLIENTS)));
+    }
+
+    private synchronized boolean tooMany() {
+        return clients.size() > MAX_CLIENTS;
     }
 
     private synchronized Collection<ThreadTasks> threads() {

@@ -6,6 +6,7 @@ package dev.streamweir.agent.inloader;
 import dev.streamweir.agent.Messages;
 import java.util.Map;
 import java.util.function.BiFunction;
+import org.rocksdb.RocksDB;
 
 /** The entry point of this package: one object in each loader of Kafka Streams. It receives the messages of the agent. */
 public final class InLoaderAgent implements BiFunction<String, Object[], Object> {
@@ -30,6 +31,9 @@ public final class InLoaderAgent implements BiFunction<String, Object[], Object>
                 return null;
             case Messages.TASKS_ASSIGNED:
                 clients.assigned((Map<?, ?>) arguments[0], (Map<?, ?>) arguments[1]);
+                return null;
+            case Messages.STORE_OPENED:
+                stores.opened((RocksDB) arguments[0]);
                 return null;
             case Messages.CLIENTS:
                 return clients.report();

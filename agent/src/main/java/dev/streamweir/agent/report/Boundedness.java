@@ -5,11 +5,11 @@ package dev.streamweir.agent.report;
 
 /** Whether one shared cache bounds RocksDB in this process. */
 public enum Boundedness {
-    /** No store has opened yet. */
+    /** No store is open yet. */
     PENDING("Pending"),
-    /** The shared cache is active. */
+    /** All stores that have opened have the shared cache, or known ones of the application. */
     ACTIVE("Active"),
-    /** The bounds could not be set. A finding has the reason. */
+    /** The bounds could not be set in at least one store. A finding has the reason. */
     OFF("Off");
 
     /** The name in the report. */

@@ -25,6 +25,7 @@ public final class Cgroup {
 
     private final int version;
     private long limit;
+    private long high;
     private long usage;
     private long anon;
     private long file;
@@ -111,6 +112,7 @@ public final class Cgroup {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("version", version);
         map.put("limit", limit);
+        map.put("high", high);
         map.put("usage", usage);
         map.put("anon", anon);
         map.put("file", file);
@@ -183,7 +185,7 @@ public final class Cgroup {
         Map<String, Long> stat = keyed(own.resolve("memory.stat"));
         if (version == 1) {
             // hierarchical_memory_limit includes the ancestors that are not visible here.
-            lower(stat.getOrDefault("hierarchical_memory_limit", 0L));
+            limit = lower(limit, stat.getOrDefault("hierarchical_memory_limit", 0L));
             anon = stat.getOrDefault("total_rss", 0L);
             file = stat.getOrDefault("total_cache", 0L);
             kernel = amount(own.resolve("memory.kmem.usage_in_bytes"));
@@ -198,7 +200,8 @@ public final class Cgroup {
         }
         usage = amount(own.resolve(usageFile(version)));
         for (Path folder : folders) {
-            lower(amount(folder.resolve(version == 1 ? "memory.limit_in_bytes" : "memory.max")));
+            limit = lower(limit, amount(folder.resolve(version == 1 ? "memory.limit_in_bytes" : "memory.max")));
+            high = lower(high, version == 1 ? 0 : amount(folder.resolve("memory.high")));
         }
         return this;
     }
@@ -212,11 +215,10 @@ public final class Cgroup {
         return sum;
     }
 
-    private void lower(long candidate) {
+    /** Returns the lower of two limits; 0 is none. */
+    private static long lower(long limit, long candidate) {
         boolean isLimit = candidate > 0 && candidate < UNLIMITED;
-        if (isLimit && (limit == 0 || candidate < limit)) {
-            limit = candidate;
-        }
+        return isLimit && (limit == 0 || candidate < limit) ? candidate : limit;
     }
 
     /** Returns the number in a file; 0 for "max" and without a number. */

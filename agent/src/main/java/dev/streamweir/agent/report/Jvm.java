@@ -35,7 +35,7 @@ public final class Jvm {
         + " MaxRAMPercentage MinRAMPercentage InitialRAMPercentage MaxDirectMemorySize MaxMetaspaceSize CompressedClassSpaceSize"
         + " ReservedCodeCacheSize ThreadStackSize CompilerThreadStackSize VMThreadStackSize ActiveProcessorCount UseSerialGC UseParallelGC"
         + " UseG1GC UseZGC UseShenandoahGC UseEpsilonGC ZGenerational UseContainerSupport UseCompressedOops UseCompactObjectHeaders"
-        + " UseLargePages UseTransparentHugePages AlwaysPreTouch UseStringDeduplication NativeMemoryTracking G1HeapRegionSize").split(" "));
+        + " UseLargePages UseTransparentHugePages AlwaysPreTouch AOTMode UseStringDeduplication NativeMemoryTracking G1HeapRegionSize").split(" "));
 
     private static final LiveHeap LIVE = new LiveHeap();
 

@@ -42,6 +42,8 @@ final class Report {
     private final Source source;
     private final long started;
     private final Map<String, Object> allocator = Allocator.read(Path.of("/"), System.getenv());
+    /** Whether tasks, stores or clients are omitted from the present report. */
+    private boolean truncated;
 
     Report(Source source, long started) {
         this.source = source;
@@ -50,6 +52,7 @@ final class Report {
 
     /** Returns the report in JSON, at most {@link #LARGEST} bytes. */
     byte[] bytes() {
+        truncated = false;
         Map<String, Object> report = new LinkedHashMap<>();
         report.put("schema", SCHEMA);
         report.put("agent", source.version());
@@ -57,6 +60,7 @@ final class Report {
         report.put("podUID", source.podUid());
         report.put("started", started);
         report.put("bounded", source.bounded().wireName);
+        report.put("truncated", false); // replaced at the end
         report.put("plan", part("plan", source::plan, Map.of()));
         report.put("rocksdb", part("rocksdb", this::rocksdb, Map.of()));
         List<Map<String, Object>> clients = part("clients", this::clients, new ArrayList<>());
@@ -65,6 +69,7 @@ final class Report {
         report.put("cgroup", part("cgroup", () -> Cgroup.read().toMap(), Map.of()));
         report.put("allocator", allocator);
         report.put("findings", findings());
+        report.put("truncated", truncated);
         return fit(report, clients);
     }
 
@@ -92,7 +97,8 @@ final class Report {
             client.put("settings", Settings.of(settings, source.injected(settings)));
             client.put("stateDir", StateDir.read(stateDir(settings, from), seen));
             if (from.containsKey(Messages.TRUNCATED)) {
-                reportTruncated("tasks or stores");
+                truncated = true;
+                reportTruncated(String.valueOf(from.get(Messages.TRUNCATED)));
             }
             list.add(client);
         }
@@ -130,8 +136,8 @@ final class Report {
     }
 
     private void reportTruncated(String omitted) {
-        source.finding("ReportTruncated", "the report is too small for all " + omitted + " of this process; the operator uses the Kafka group and "
-            + "the StreamApp instead if they have them; run fewer clients or tasks in one process");
+        source.finding("ReportTruncated", "the report is too small for all " + omitted + " of this process, so its tasks do not count; the operator "
+            + "uses the Kafka group instead if it has one; run fewer clients or tasks in one process");
     }
 
     /** Returns the report, reduced until it fits: without topologies, then without stores, then without tasks, then without whole clients. */
@@ -140,6 +146,7 @@ final class Report {
         for (int step = 0; step < OMITTED.length && bytes.length > LARGEST; step++) {
             reportTruncated(OMITTED[step]);
             report.put("findings", findings());
+            report.put("truncated", truncated || step > 0); // the operator needs no topology for the tasks
             int size = Json.bytes(report).length;
             for (int i = clients.size() - 1; i >= 0 && size > LARGEST; i--) {
                 size -= Json.bytes(clients.get(i)).length;

@@ -143,7 +143,21 @@ class ClientsTest {
         @SuppressWarnings("unchecked")
         Map<String, Object> client = (Map<String, Object>) many.get("report");
         assertEquals(10_000, ((List<?>) thread(client, 0).get("tasks")).size());
-        assertEquals(true, client.get(Messages.TRUNCATED));
+        assertEquals("tasks or stores", client.get(Messages.TRUNCATED));
+    }
+
+    @Test
+    void limitsTheClientsOfAReport() {
+        for (int i = 0; i < 65; i++) {
+            clients.created(streams("client-" + i));
+        }
+        List<Map<String, Object>> report = clients.report();
+        assertEquals(64, report.size());
+        assertEquals("clients", report.get(0).get(Messages.TRUNCATED));
+        created.get(0).close(Duration.ofSeconds(30));
+        report = clients.report();
+        assertEquals(64, report.size());
+        assertFalse(report.get(0).containsKey(Messages.TRUNCATED));
     }
 
     private static Map<?, ?> thread(Map<String, Object> client, int index) {

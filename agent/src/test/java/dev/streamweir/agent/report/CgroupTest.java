@@ -37,8 +37,8 @@ class CgroupTest {
         proc("0::/\n", String.format(V2_MOUNT, "/"));
         v2("", "796917760");
         Cgroup c = Cgroup.read(root);
-        assertEquals(Map.of("version", 2, "limit", 760 * MIB, "usage", 800000L, "anon", 400000L, "file", 300000L, "kernel", 70000L,
-            "peak", 900000L, "oomKills", 1L), c.toMap());
+        assertEquals(Map.of("version", 2, "limit", 760 * MIB, "high", 0L, "usage", 800000L, "anon", 400000L, "file", 300000L,
+            "kernel", 70000L, "peak", 900000L, "oomKills", 1L), c.toMap());
     }
 
     @Test
@@ -48,6 +48,18 @@ class CgroupTest {
         v2("/kubepods.slice", "max");
         v2("/kubepods.slice/pod1.slice", "1073741824");
         v2("/kubepods.slice/pod1.slice/cri-1.scope", "2147483648");
+        assertEquals(1024 * MIB, Cgroup.read(root).limit());
+    }
+
+    @Test
+    void version2HasTheSmallestThrottleOfItsAncestors() throws IOException {
+        proc("0::/kubepods.slice/pod1.slice\n", String.format(V2_MOUNT, "/"));
+        v2("/kubepods.slice", "max");
+        v2("/kubepods.slice/pod1.slice", "1073741824");
+        write("sys/fs/cgroup/kubepods.slice/memory.high", "max\n");
+        assertEquals(0L, Cgroup.read(root).toMap().get("high"));
+        write("sys/fs/cgroup/kubepods.slice/pod1.slice/memory.high", "858992640\n");
+        assertEquals(858992640L, Cgroup.read(root).toMap().get("high"));
         assertEquals(1024 * MIB, Cgroup.read(root).limit());
     }
 
@@ -99,8 +111,8 @@ class CgroupTest {
         v1("", V1_NONE, V1_NONE);
         v1("/process", "1073741824", "1073741824");
         v1("/process/1", V1_NONE, "1073741824");
-        assertEquals(Map.of("version", 1, "limit", 1024 * MIB, "usage", 57925632L, "anon", 2035712L, "file", 54038528L, "kernel", 1380352L,
-            "peak", 132956160L, "oomKills", 3L), Cgroup.read(root).toMap());
+        assertEquals(Map.of("version", 1, "limit", 1024 * MIB, "high", 0L, "usage", 57925632L, "anon", 2035712L, "file", 54038528L,
+            "kernel", 1380352L, "peak", 132956160L, "oomKills", 3L), Cgroup.read(root).toMap());
     }
 
     @Test

@@ -26,7 +26,7 @@ class ReportTest {
     @Test
     void hasEveryPart() {
         String json = json();
-        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"Active\",\"plan\":{"), json);
+        assertTrue(json.startsWith("{\"schema\":1,\"agent\":\"1.2.3\",\"seq\":1000,\"podUID\":\"uid-1\",\"started\":77,\"bounded\":\"Active\",\"truncated\":false,\"plan\":{"), json);
         for (String part : List.of("rocksdb", "clients", "jvm", "cgroup", "allocator", "findings")) {
             assertTrue(json.contains("\"" + part + "\":"), part);
         }
@@ -56,6 +56,7 @@ class ReportTest {
 
         Map<String, Object> written = Fixture.parse(new Report(source, (Long) fixture.get("started")).bytes());
         assertEquals(fixture.keySet(), written.keySet());
+        assertEquals(Boolean.class, fixture.get("truncated").getClass());
         for (String part : List.of("schema", "agent", "seq", "podUID", "started", "bounded", "plan", "rocksdb", "findings")) {
             assertEquals(fixture.get(part), written.get(part), part);
         }
@@ -128,6 +129,16 @@ class ReportTest {
         String json = json();
         assertTrue(json.length() <= Report.LARGEST);
         assertTrue(json.contains("\"topology\":\"\"") && json.contains("rocksdb-state") && json.contains("ReportTruncated"));
+        assertTrue(json.contains("\"truncated\":false"), "all tasks are there");
+    }
+
+    @Test
+    void aClientWithOmittedPartsTruncatesTheReport() {
+        Map<String, Object> client = client("app", 1, 1);
+        source.clients = () -> List.of(client);
+        assertTrue(json().contains("\"truncated\":false"));
+        client.put(Messages.TRUNCATED, "clients");
+        assertTrue(json().contains("\"truncated\":true"));
     }
 
     @Test
@@ -137,6 +148,7 @@ class ReportTest {
         assertTrue(json.length() <= Report.LARGEST);
         assertFalse(json.contains("rocksdb-state"));
         assertTrue(json.contains("\"0_999\""), "keeps the tasks");
+        assertTrue(json.contains("\"truncated\":true"));
         assertTrue(json.contains("ReportTruncated"));
     }
 
