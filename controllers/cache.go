@@ -41,6 +41,7 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 		NodeName:       pod.Spec.NodeName,
 		Containers:     trimContainers(pod.Spec.Containers),
 		InitContainers: trimContainers(pod.Spec.InitContainers),
+		Resources:      pod.Spec.Resources,
 	}
 	for i := range pod.Spec.Volumes {
 		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume || v.Name == v1alpha1.PlanVolume {
@@ -103,7 +104,7 @@ func trimContainers(containers []corev1.Container) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		trimmed[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy}
+		trimmed[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
 	}
 	return trimmed
 }

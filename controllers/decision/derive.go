@@ -16,7 +16,7 @@ func deriveFacts(w World, m Memory) Facts {
 	}
 	f.Workload = workloadOf(w.StatefulSet, w.Deployment)
 	if f.Workload != nil {
-		f.Container = containerOf(w.App, f.Workload.Template, w.ConfigMaps)
+		f.Container = containerOf(w.App, f.Workload.Template, w.LimitRanges, w.ConfigMaps)
 	}
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
