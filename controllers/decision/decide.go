@@ -25,7 +25,7 @@ func Decide(w World, m Memory) Decision {
 	rollout := rolloutInProgress(&f)
 	withdrawal := withdrawalOf(&f)
 	d.Plan = planApplication(&f, rollout, withdrawal != nil)
-	if d.Plan.TasksKnown {
+	if d.Plan.TasksKnown && f.Reports.Confirmed == nil {
 		d.Memory.Tasks = new(int32(d.Plan.Tasks))
 	}
 	if d.Frozen.Found() {
@@ -58,7 +58,7 @@ func nextMemory(f *Facts) Memory {
 	next.Measured = f.Measured
 	next.Refreshes = maps.Clone(f.Memory.Refreshes)
 	next.RefusedResizes = freshRefusals(f.Memory.RefusedResizes, f.Now)
-	if f.Reports.Usable {
+	if f.Reports.Usable && f.Reports.Confirmed == nil {
 		next.Topology = KnownTopology{Text: topologyText(f.Reports.Client), Subtopologies: f.Reports.Group.Group.Subtopologies}
 	}
 	return next

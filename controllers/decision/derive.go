@@ -26,7 +26,7 @@ func deriveFacts(w World, m Memory) Facts {
 	}
 	if w.Reports != nil {
 		f.Pods = withReports(f.Pods, w.Reports, toTolerate)
-		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Now)
+		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Group.Latest.Group, w.Now)
 	}
 	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods)
 	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)

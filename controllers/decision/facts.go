@@ -63,6 +63,13 @@ func (f *Facts) edited() bool {
 // plannable returns whether there is a container with a memory limit to plan for.
 func (f *Facts) plannable() bool { return !f.TargetProblem.Found() }
 
+// withCap returns the facts with another cap.
+func (f *Facts) withCap(c NamespaceCap) *Facts {
+	result := *f
+	result.Cap = c
+	return &result
+}
+
 // Mode returns the effective mode.
 func (f *Facts) Mode() v1alpha1.Mode {
 	if f.App.Spec.Mode == "" {

@@ -77,6 +77,7 @@ type Load struct {
 
 // planApplication plans the application. rollout: pods are about to return. withdrawn: injected memory is withdrawn.
 func planApplication(f *Facts, rollout, withdrawn bool) Plan {
+	f = f.withCap(stepCap(f, rollout, withdrawn))
 	resolved := resolveApplication(f)
 	input := plannerInput(f, &resolved)
 	input.Rollout = rollout
