@@ -39,9 +39,10 @@ var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	trimmed := &corev1.Pod{ObjectMeta: trimMeta(&pod.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey)}
 	trimmed.Spec = corev1.PodSpec{
 		NodeName:       pod.Spec.NodeName,
+		Overhead:       pod.Spec.Overhead,
+		Resources:      pod.Spec.Resources,
 		Containers:     trimContainers(pod.Spec.Containers),
 		InitContainers: trimContainers(pod.Spec.InitContainers),
-		Resources:      pod.Spec.Resources,
 	}
 	for i := range pod.Spec.Volumes {
 		if v := pod.Spec.Volumes[i]; v.Name == v1alpha1.AgentVolume || v.Name == v1alpha1.PlanVolume {
@@ -63,13 +64,16 @@ var trimConfigMap = toolscache.TransformFunc(func(object any) (any, error) {
 	return trimmed, nil
 })
 
-// trimNode keeps the condition Ready of a node, which decides whether it is lost.
+// trimNode keeps the condition Ready of a node, which decides whether it is lost, and the allocatable memory, which caps limits.
 var trimNode = toolscache.TransformFunc(func(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
 	trimmed := &corev1.Node{ObjectMeta: trimMeta(&node.ObjectMeta)}
+	if memory, ok := node.Status.Allocatable[corev1.ResourceMemory]; ok {
+		trimmed.Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: memory}
+	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			trimmed.Status.Conditions = []corev1.NodeCondition{condition}

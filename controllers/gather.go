@@ -8,9 +8,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"streamweir.dev/streamweir/agent/planfile"
@@ -31,7 +34,9 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 	if template := w.Template(); template != nil {
 		w.ConfigMaps = read.configMaps(decision.ConfigMapsToRead(app, template))
 		w.Pods = read.pods()
+		w.CreateFailure = read.createFailure(w.StatefulSet, len(w.Pods))
 		w.Nodes = read.nodes(w.Pods)
+		w.NodeRequests = read.nodeRequests(w.Nodes)
 		w.LimitRanges = read.limitRanges()
 		w.ResourceQuotas = read.resourceQuotas()
 		w.Autoscalers = read.autoscalers()
@@ -123,6 +128,43 @@ func (r *reader) pods() []corev1.Pod {
 	return pods.Items
 }
 
+// createFailure reads the newest event about a pod that the controller of a StatefulSet could not create; empty without one. It reads at the
+// source, and only while pods are missing: the operator does not watch events.
+func (r *reader) createFailure(set *appsv1.StatefulSet, pods int) string {
+	if r.err != nil || set == nil || pods >= int(ptr.Deref(set.Spec.Replicas, 1)) {
+		return ""
+	}
+	var events corev1.EventList
+	err := r.APIReader.List(r.ctx, &events, client.InNamespace(r.app.Namespace), client.Limit(maxCreateFailures),
+		client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(set.UID), "reason": "FailedCreate"})
+	if err != nil {
+		r.err = fmt.Errorf("reading events of StatefulSet %s: %w", set.Name, err)
+		return ""
+	}
+	newest := corev1.Event{LastTimestamp: metav1.NewTime(r.unavailableSince().Add(-createFailureSlack))}
+	for _, e := range events.Items {
+		if e.LastTimestamp.After(newest.LastTimestamp.Time) {
+			newest = e
+		}
+	}
+	return newest.Message
+}
+
+const (
+	// maxCreateFailures is the largest number of events to read. Kubernetes counts equal ones in one event.
+	maxCreateFailures = 100
+	// createFailureSlack is how much earlier than the first pass that misses a pod its creation may have failed.
+	createFailureSlack = time.Minute
+)
+
+// unavailableSince returns the time since which pods are missing: events before it are about other pods.
+func (r *reader) unavailableSince() time.Time {
+	if since := r.app.Status.PodsUnavailableSinceTime; since != nil {
+		return since.Time
+	}
+	return r.Clock.Now()
+}
+
 // nodes reads the nodes of pods. A node that does not exist is nil. The cache may not have a new node yet, so a node that it lacks is read at
 // the source.
 func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
@@ -140,6 +182,21 @@ func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
 		nodes[name] = node
 	}
 	return nodes
+}
+
+// nodeRequests sums the memory requests of all pods on nodes.
+func (r *reader) nodeRequests(nodes map[string]*corev1.Node) map[string]int64 {
+	requests := map[string]int64{}
+	for name := range nodes {
+		var pods corev1.PodList
+		if r.err == nil {
+			r.err = r.List(r.ctx, &pods, client.MatchingFields{indexPodNode: name})
+		}
+		for i := range pods.Items {
+			requests[name] += decision.MemoryRequest(&pods.Items[i])
+		}
+	}
+	return requests
 }
 
 func (r *reader) limitRanges() []corev1.LimitRange {

@@ -17,7 +17,7 @@ import (
 func TestOneFalseReportRaisesLimitsByOneStep(t *testing.T) {
 	f := newFixture(t)
 	f.enforceWithReports()
-	f.expectBoundedByPlan()
+	f.expectCondition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonPodFailuresTolerated)
 	before := f.limits()
 	limit := f.app().Status.Limit.Value()
 	f.agents.setChange(func(pod string, r *report.Report) {
@@ -34,7 +34,7 @@ func TestOneFalseReportRaisesLimitsByOneStep(t *testing.T) {
 	}
 	f.Expect(f.app().Status.Limit.Value()).To(gomega.BeNumerically("<=", limit*5/4))
 
-	f.agents.setChange(nil)
+	f.agents.setChange(func(string, *report.Report) {})
 	f.expectCondition(v1alpha1.ConditionCascadeSafe, metav1.ConditionTrue, v1alpha1.ReasonPodFailuresTolerated)
 	f.Eventually(func() int64 { return f.app().Status.Limit.Value() }).Should(gomega.Equal(limit))
 }

@@ -4,6 +4,7 @@
 package controllers_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
+	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/internal/fakekubelet"
 )
 
@@ -73,10 +75,7 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreated(t *testing.T) {
 	}).Should(gomega.BeTrue(), "the quota must take effect")
 
 	f.delete("orders-2", &corev1.Pod{})
-	f.Eventually(f.readyPods).Should(gomega.Equal([]string{"orders-0", "orders-1"}))
 	f.Eventually(func() *metav1.Time { return f.app().Status.PodsUnavailableSinceTime }).ShouldNot(gomega.BeNil())
-	f.passes(2)
-	f.Expect(f.injection().Spec.Memory.Limit).To(equalBytes(requiredLimit(6)), "a pod that has just ended may still return")
 	f.advance(time.Minute)
 	f.Eventually(f.readyPods).Should(gomega.HaveLen(3), "without the injected memory the pod can be created")
 	f.Expect(f.injection().Spec.Memory.Limit).To(gomega.BeNil())
@@ -85,15 +84,18 @@ func TestInjectedMemoryIsWithdrawnWhenPodsCannotBeCreated(t *testing.T) {
 
 	f.spreadTasks(f.readyPods()...)
 	f.advance(time.Minute)
+	var withdrawal decision.Withdrawal
+	f.Expect(json.Unmarshal([]byte(f.injection().Annotations[decision.AnnotationWithdrawal]), &withdrawal)).To(gomega.Succeed())
+	retry := withdrawal.Since.Add(5 * time.Minute).Format(time.RFC3339)
 	f.Expect(f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPodCreationRefused)).To(gomega.Equal(
 		"pods could not be created or placed with a limit of " + bytesText(requiredLimit(6)) +
-			", so new pods get the template's 2Gi; the operator retries after an hour: make room in quota, LimitRange or nodes, or lower `maxLimit`"))
+			", so new pods get the template's 2Gi; the operator retries at " + retry + ": make room in quota, LimitRange or nodes, or lower `maxLimit`"))
 	f.expectQuiet()
 	f.Expect(f.injection().Spec.Memory.Limit).To(gomega.BeNil(), "the withdrawal must be stable")
 
 	f.setQuota("tight", "90Gi")
-	f.advance(time.Hour)
-	f.Expect(f.injection().Spec.Memory.Limit).To(equalBytes(requiredLimit(6)), "the operator retries after an hour")
+	f.advance(5 * time.Minute)
+	f.Eventually(f.injection).Should(gomega.HaveField("Spec.Memory.Limit", equalBytes(requiredLimit(6))), "the operator retries")
 	f.Eventually(f.limits).Should(gomega.HaveKeyWithValue("orders-2", requiredLimit(6)), "the limit of the pod that was created without it is raised")
 }
 
@@ -110,6 +112,10 @@ func TestInjectedMemoryIsWithdrawnWhenNoNodeHasRoom(t *testing.T) {
 	f.Eventually(func() string { return f.scheduled("orders-2") }).Should(gomega.Equal("True"))
 	f.delete("orders-1", &corev1.Pod{})
 	f.Eventually(func() string { return f.scheduled("orders-1") }).Should(gomega.Equal("False"))
+	f.spreadTasks("orders-0", "orders-2")
+	f.advance(90 * time.Second)
+	f.Expect(f.injection().Spec.Memory.Limit).NotTo(gomega.BeNil(), "an autoscaler may add a node")
+	f.advance(4 * time.Minute)
 	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPodCreationRefused)
 	f.Expect(f.injection().Spec.Memory.Limit).To(gomega.BeNil())
 

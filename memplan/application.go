@@ -60,6 +60,8 @@ type RunningPod struct {
 	Kind PodKind
 	// Limit is the active memory limit; 0 if the pod has none.
 	Limit Bytes
+	// Cap is the largest limit that the pod's node can give; 0 without a cap.
+	Cap Bytes
 }
 
 // Failures are the pod failures to plan for.
@@ -128,6 +130,8 @@ type PodPlan struct {
 	Required, RequiredNow Bytes
 	// RaiseTo is the limit that it should have. It is never below its present limit.
 	RaiseTo Bytes
+	// CappedByNode: the node cannot give the limit that the range permits.
+	CappedByNode bool
 }
 
 // PlanApplication plans the memory of all pods of a workload: the limit of new pods, the plan that containers read, the required limit of each
@@ -297,23 +301,26 @@ func (p *applicationPlanner) planPods(plans map[string]PodPlan) {
 			Required:    floorsAfter[running.Kind].of(after[i]).requiredFor(running.Limit),
 			RequiredNow: floorsNow[running.Kind].of(p.observed[i]).requiredFor(running.Limit),
 		}
-		plan.RaiseTo = p.raiseTo(running, plan)
+		plan.RaiseTo, plan.CappedByNode = p.raiseTo(running, plan)
 		plans[pod.Name] = plan
 	}
 }
 
-// raiseTo returns the limit that a running pod should have. During a rollout only the load of this moment raises a limit: the plan covers
-// the rest already.
-func (p *applicationPlanner) raiseTo(pod RunningPod, plan PodPlan) Bytes {
+// raiseTo returns the limit that a running pod should have, and whether its node keeps it lower. During a rollout only the load of this moment
+// raises a limit: the plan covers the rest already.
+func (p *applicationPlanner) raiseTo(pod RunningPod, plan PodPlan) (limit Bytes, cappedByNode bool) {
 	required := plan.Required
 	if p.Rollout {
 		required = plan.RequiredNow
 	}
 	if required <= pod.Limit || !p.Range.Adjustable {
-		return pod.Limit
+		return pod.Limit, false
 	}
 	to, _ := p.Range.clamp(required)
-	return max(to, pod.Limit)
+	if pod.Cap > 0 && pod.Cap < to {
+		return max(pod.Cap, pod.Limit), true
+	}
+	return max(to, pod.Limit), false
 }
 
 // publishedLimit returns the limit that the published plan is for: the smallest of all pods that read it, new pods included.

@@ -147,6 +147,9 @@ const (
 	// ReasonResizeRefused: the API server rejected the resize; the message contains the reason.
 	ReasonResizeRefused = "ResizeRefused"
 
+	// ReasonNodeCapacity: the nodes of pods have less free memory than the required limits. Move pods, or add nodes.
+	ReasonNodeCapacity = "NodeCapacity"
+
 	// ReasonResizeError: the kubelet failed to carry out the resize.
 	ReasonResizeError = "ResizeError"
 

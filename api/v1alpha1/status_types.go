@@ -68,7 +68,8 @@ type StreamAppStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
 
-	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
+	// podsUnavailableSinceTime is the time since which pods are unavailable that are not expected back: no replacement is
+	// pending, or more pods are unavailable than the plan covers.
 	// After 30 seconds the missing pods count as pod failures.
 	// +optional
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`

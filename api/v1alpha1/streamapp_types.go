@@ -140,22 +140,25 @@ const (
 // MemorySpec configures the allowed limits and the goals of a plan.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.minLimit) || has(self.maxLimit)",message="minLimit requires maxLimit: without it nothing bounds the limit"
 // +kubebuilder:validation:XValidation:rule="!has(self.minLimit) || !has(self.maxLimit) || quantity(string(self.minLimit)).compareTo(quantity(string(self.maxLimit))) <= 0",message="minLimit must not be larger than maxLimit"
 type MemorySpec struct {
-	// minLimit is the smallest memory limit that the operator may set on the container, at least 64Mi. If neither
-	// minLimit nor maxLimit is set, the operator keeps the limit of the pod template and plans within it.
+	// minLimit is the smallest memory limit that the operator may set on the container, from 64Mi to 16Ti. It requires
+	// maxLimit. If neither is set, the operator keeps the limit of the pod template and plans within it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="minLimit must be at least 64Mi: a JVM with Kafka Streams does not start with less"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="minLimit must be at most 16Ti"
 	MinLimit *resource.Quantity `json:"minLimit,omitempty"`
 
-	// maxLimit is the largest memory limit that the operator may set on the container, at least 64Mi.
+	// maxLimit is the largest memory limit that the operator may set on the container, from 64Mi to 16Ti. If only
+	// maxLimit is set, the limit is never below that of the pod template, unless the template has more than maxLimit.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="maxLimit must be at least 64Mi: a JVM with Kafka Streams does not start with less"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="maxLimit must be at most 16Ti"
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 
 	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
-	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
-	// its pods does not count.
+	// not set, it is the number of pods that a rolling update of the workload takes away at once, at least 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -206,6 +209,7 @@ type Pin struct {
 	// size of the region in bytes.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="size must be larger than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="size must be at most 16Ti"
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 

@@ -127,16 +127,19 @@ type RecordsSpec struct {
 	// averageSize of a record, key and value, uncompressed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="averageSize must be larger than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="averageSize must be at most 16Ti"
 	AverageSize *resource.Quantity `json:"averageSize,omitempty"`
 
 	// largestSize of a record, key and value, uncompressed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="largestSize must be larger than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="largestSize must be at most 16Ti"
 	LargestSize *resource.Quantity `json:"largestSize,omitempty"`
 
 	// largestBatchSize of a batch of records in the topics that the application reads, as stored (compressed).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="largestBatchSize must be larger than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="largestBatchSize must be at most 16Ti"
 	LargestBatchSize *resource.Quantity `json:"largestBatchSize,omitempty"`
 }
 
@@ -326,10 +329,14 @@ type JVMSpec struct {
 
 	// applicationHeap is the live heap of the application's own code, without Kafka Streams.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="applicationHeap must not be negative"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="applicationHeap must be at most 16Ti"
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
 
 	// applicationNative is the native memory of the application's own code, without Kafka Streams.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0'))",message="applicationNative must not be negative"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Ti')) <= 0",message="applicationNative must be at most 16Ti"
 	ApplicationNative *resource.Quantity `json:"applicationNative,omitempty"`
 }
 

@@ -79,7 +79,7 @@ func TestInvalidManifests(t *testing.T) {
 		"apps/v1beta2":       {strings.Replace(deploymentManifest, "apps/v1", "apps/v1beta2", 1), "Deployment of apps/v1beta2: Kubernetes serves it as apps/v1 only"},
 		"apps/v1beta1":       {strings.NewReplacer("apps/v1", "apps/v1beta1", "Deployment", "StatefulSet").Replace(deploymentManifest), "StatefulSet of apps/v1beta1: "},
 		"extensions/v1beta1": {strings.Replace(deploymentManifest, "apps/v1", "extensions/v1beta1", 1), "`apiVersion` must be apps/v1"},
-		"an invalid mode":    {appWith("mode: Force"), `StreamApp pay is invalid: spec.mode: Unsupported value: "Force": supported values: "Observe", "Enforce"`},
+		"an invalid mode":    {appWith("mode: Force"), `StreamApp pay is invalid: spec.mode: Unsupported value: "Force": supported values: "Observe", "Hold", "Enforce"`},
 		"an empty object":    {appWith("streams: {}"), "spec.streams: Invalid value: "},
 		"a zero":             {appWith("streams: {threads: 0}"), "spec.streams.threads: Invalid value: 0: should be greater than or equal to 1"},
 		"a rule of fields": {

@@ -202,8 +202,9 @@ func wantWithinRange(t *testing.T, d *Decision) {
 	}
 	highest := most
 	if injection := d.Facts.Injection; rolloutInProgress(&d.Facts) && injection.Spec.Memory.Limit != nil {
-		// The limit stays although the range is lower now. If pods cannot be created with it, it is withdrawn.
-		highest = max(most, injection.Spec.Memory.Limit.Value())
+		// The limit stays although the free part of a quota is smaller now. If pods cannot be created with it, it is withdrawn.
+		current := min(injection.Spec.Memory.Limit.Value(), int64(bounds.Max), d.Facts.LimitRangeCap.Bytes)
+		highest = max(most, current)
 	}
 	if d.Plan.Limit < least || d.Plan.Limit > highest {
 		t.Errorf("limit %s outside of %s to %s", bytesText(d.Plan.Limit), bytesText(least), bytesText(highest))

@@ -47,7 +47,7 @@ var appliedChain = []check{
 	func(_ *Facts, _ *Decision, o *Outcome) *verdict { return falseIf(o.AgentNotInjected) },
 	// Injected memory is withdrawn.
 	func(f *Facts, d *Decision, _ *Outcome) *verdict {
-		if d.Memory.Withdrawal == nil {
+		if !d.withdrawn() {
 			return nil
 		}
 		return isFalse(v1alpha1.ReasonPodCreationRefused, withdrawnText(f, d))
@@ -60,6 +60,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonResizeRefused, resizesRefusedText(o))
 	},
 	resizesPending,
+	nodesFull,
 	// Resizes were requested.
 	func(_ *Facts, d *Decision, o *Outcome) *verdict {
 		if len(o.Resized)+len(d.Resizes) == 0 {
@@ -93,6 +94,20 @@ var appliedChain = []check{
 	},
 }
 
+// nodesFull: nodes cannot give the required limits.
+func nodesFull(f *Facts, d *Decision, _ *Outcome) *verdict {
+	var capped []*Pod
+	for i := range f.Pods {
+		if p := &f.Pods[i]; p.manageable() && d.Plan.Pods[p.Name].CappedByNode {
+			capped = append(capped, p)
+		}
+	}
+	if len(capped) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonNodeCapacity, nodeCapacityText(d, capped))
+}
+
 func observeMode(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	if f.Mode() != v1alpha1.ModeObserve {
 		return nil
@@ -107,7 +122,7 @@ func imageFailedToStart(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	failed := ""
 	for i := range f.Pods {
 		p := &f.Pods[i]
-		if p.Injected && p.Image == f.Container.Image && p.StartupFailed {
+		if p.Injected && p.Image == f.Container.Image && p.FailedStarts > 0 {
 			failed = cmp.Or(failed, p.Name)
 		}
 	}

@@ -75,7 +75,7 @@ func reportCases(t *testing.T) map[string]conditionCase {
 	withoutAgent.reports = nil
 	gone := failedFixture(t)
 	gone.pods = nil
-	gone.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)}
+	gone.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Minute)}
 	notBounded := func(r *report.Report) {
 		r.Bounded = report.BoundedOff
 		r.Findings = []report.Finding{{Reason: "TableFormat", Message: "the setter of the application uses a table that is not block-based"}}
@@ -96,8 +96,8 @@ func reportCases(t *testing.T) map[string]conditionCase {
 		"pods with the plan of an older operator, without the agent": reports(withoutAgent,
 			isTrue(v1alpha1.ReasonFromKafka, ""), isFalse(v1alpha1.ReasonRestartNeeded, "3 pods were created before the plan and run without the plan or the agent")),
 		"first pod ended before it reported": reports(failedFixture(t), isUnknown(v1alpha1.ReasonNotObserved, ""),
-			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the first pod with image registry.example/orders:1 ended before its agent reported, so pods with this "+
-				"image are no longer injected; a runtime image needs the module java.instrument. See kubectl -n shop logs -p orders-1; then delete the pod, "+
+			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "pods with image registry.example/orders:1 failed to start before their agent reported, so pods with this "+
+				"image are not injected for an hour; a runtime image needs the module java.instrument. See kubectl -n shop logs -p orders-1; then delete the pod, "+
 				"and deploy a new image or edit the StreamApp to retry")),
 		"image that failed to start, and its pod is gone": reports(gone, isUnknown(v1alpha1.ReasonNotObserved, ""),
 			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the module java.instrument. Deploy a new image or edit the StreamApp to retry")),

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -295,6 +296,10 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	unavailable := settled
 	unavailable.group = nil
 	unavailable.groupErr = &assignment.Error{Class: assignment.ClassUnreachable}
+	fullNode := fixture{group: groupOf(20), workload: testobjects.StatefulSet(1, testobjects.PodTemplate("1Gi")), pods: testobjects.RunningPods(1, "1536Mi")}
+	fullNode.nodes = []*corev1.Node{testobjects.Node("node-0", corev1.ConditionTrue)}
+	fullNode.nodes[0].Status.Allocatable = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}
+	fullNode.nodeRequests = map[string]int64{"node-0": 4 << 30}
 	holding := settled
 	holding.app = testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Mode = v1alpha1.ModeHold })
 	applied := func(f fixture, o Outcome, want *verdict) conditionCase {
@@ -326,6 +331,8 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 		"deferred resize":   applied(with(pod0, deferred(1)), Outcome{}, isFalse(v1alpha1.ReasonResizeDeferred, "of 1 pod is pending (Deferred): no room")),
 		"infeasible resize": applied(with(pod0, resizing(1, corev1.PodResizePending, corev1.PodReasonInfeasible, "too large")), Outcome{},
 			isFalse(v1alpha1.ReasonResizeInfeasible, "too large")),
+		"node without room": applied(fullNode, Outcome{}, isFalse(v1alpha1.ReasonNodeCapacity,
+			"the nodes of 1 pod have no room for the required limit: orders-0 requires 3153Mi, and node node-0 can give at most 1536Mi beside the requests of its other pods")),
 		"failed resize":      applied(with(pod0, failed), Outcome{}, isFalse(v1alpha1.ReasonResizeError, "cgroup")),
 		"resize in progress": applied(with(pod0, resizing(1, corev1.PodResizeInProgress, "", "")), Outcome{}, isFalse(v1alpha1.ReasonInProgress, "InProgress")),
 		"deferred and failed resizes: the failed one with its own message": applied(with(deferred(0), failed), Outcome{},

@@ -5,6 +5,7 @@ package decision
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -154,10 +155,23 @@ func cpuGuaranteed(containers []corev1.Container) bool {
 
 // memoryOf returns the memory in a resource list; nil if it has none.
 func memoryOf(list corev1.ResourceList) *resource.Quantity {
-	if quantity, ok := list[corev1.ResourceMemory]; ok {
-		return &quantity
+	memory, ok := list[corev1.ResourceMemory]
+	if !ok {
+		return nil
 	}
-	return nil
+	if _, representable := memory.AsInt64(); !representable {
+		memory = quantity(wholeBytes(memory))
+	}
+	return &memory
+}
+
+// wholeBytes returns a quantity in bytes, rounded up. A quantity beyond the int64 range counts as the largest int64, where
+// [resource.Quantity.Value] returns 0.
+func wholeBytes(q resource.Quantity) int64 {
+	if q.CmpInt64(math.MaxInt64) >= 0 {
+		return math.MaxInt64
+	}
+	return q.Value()
 }
 
 // vmOptionsFile is the flag that names a file with JVM options. A JVM refuses to start with two of them in one variable, so the admission

@@ -17,14 +17,14 @@ import (
 func Decide(w World, m Memory) Decision {
 	f := deriveFacts(w, m)
 	d := Decision{Facts: f, Memory: nextMemory(&f)}
-	d.RecheckAfter = Earliest(f.Failures.recheckAfter, f.Assignment.recheckAfter(f.Pods, f.Now))
+	d.RecheckAfter = Earliest(f.Failures.recheckAfter, f.Assignment.recheckAfter(f.Pods, f.Now), recheckPlacement(&f), f.Images.recheckAfter(f.Now))
 	d.Frozen = held(&f)
 	if !f.plannable() {
 		return d
 	}
 	rollout := rolloutInProgress(&f)
 	withdrawal := withdrawalOf(&f)
-	d.Plan = planApplication(&f, rollout, withdrawal != nil)
+	d.Plan = planApplication(&f, rollout, withdrawal.active(f.Now))
 	if d.Plan.TasksKnown && f.Reports.Confirmed == nil {
 		d.Memory.Tasks = new(int32(d.Plan.Tasks))
 	}
@@ -41,10 +41,13 @@ func Decide(w World, m Memory) Decision {
 		return d
 	}
 	d.chooseResizes()
+	if nodesFull(&f, &d, nil) != nil {
+		d.RecheckAfter = Earliest(d.RecheckAfter, RefusalRetry) // other pods may have left the nodes
+	}
 	d.withdraw(withdrawal)
 	d.publish(rollout)
 	raised := d.Plan.Limit != f.Container.Limit.Value()
-	d.Injection = injectionOf(&f, &d.Plan, d.Revision, raised && d.Memory.Withdrawal == nil)
+	d.Injection = injectionOf(&f, &d.Plan, d.Revision, raised && !d.withdrawn())
 	d.chooseRefreshes()
 	return d
 }
@@ -139,7 +142,7 @@ func rolloutInProgress(f *Facts) bool {
 // excludeImages changes only the excluded images of a frozen injection: an image that fails to start is known without any other source.
 func (d *Decision) excludeImages() {
 	injection := d.Facts.Injection
-	excluded := d.Facts.Images.excluded(d.Facts.Pods)
+	excluded := d.Facts.Images.excluded(d.Facts.Pods, d.Facts.Now)
 	if injection == nil || slices.Equal(injection.Spec.ExcludedImages, excluded) {
 		return
 	}
@@ -154,15 +157,20 @@ func (d *Decision) withdraw(withdrawal *Withdrawal) {
 		return
 	}
 	d.Memory.Withdrawal = withdrawal
-	d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, withdrawnFor-d.Facts.Now.Sub(withdrawal.Since)))
+	if d.withdrawn() {
+		d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, withdrawal.retryAt().Sub(d.Facts.Now)))
+	}
 }
+
+// withdrawn returns whether injected memory is withdrawn.
+func (d *Decision) withdrawn() bool { return d.Memory.Withdrawal.active(d.Facts.Now) }
 
 // publish chooses the files of the plan. A larger plan is published only after the kubelet has raised the limits and the injection with the
 // larger limit is stored, and a smaller one before new pods get less: the planner makes it for the smallest limit of any pod that reads it.
 // The stored injection is one of these limits, so growth takes two passes.
 func (d *Decision) publish(rollout bool) {
 	published := d.Facts.PlanConfigMap
-	staysInRollout := rollout && d.Memory.Withdrawal == nil
+	staysInRollout := rollout && !d.withdrawn()
 	// A pod with too small a limit is being raised: no plan written now would help it.
 	tooSmall := !d.Plan.Published.Fits && published != nil
 	if staysInRollout || tooSmall {
@@ -171,7 +179,7 @@ func (d *Decision) publish(rollout bool) {
 		d.Files = d.Plan.Published.File.Files()
 	}
 	d.Revision = d.Files[planfile.RevisionKey]
-	if injection := d.Facts.Injection; injection != nil && d.Memory.Withdrawal == nil && storedLimit(&d.Facts) < d.Plan.Limit {
+	if injection := d.Facts.Injection; injection != nil && !d.withdrawn() && storedLimit(&d.Facts) < d.Plan.Limit {
 		d.RecheckAfter = Earliest(d.RecheckAfter, growthRecheck)
 	}
 }

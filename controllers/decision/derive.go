@@ -4,6 +4,8 @@
 package decision
 
 import (
+	"cmp"
+
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -16,16 +18,17 @@ func deriveFacts(w World, m Memory) Facts {
 	}
 	f.Workload = workloadOf(w.StatefulSet, w.Deployment)
 	if f.Workload != nil {
+		f.Workload.CreateFailure = cmp.Or(f.Workload.CreateFailure, w.CreateFailure)
 		f.Container = containerOf(w.App, f.Workload.Template, w.LimitRanges, w.ConfigMaps)
 	}
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
-		f.Pods = podsOf(w.Pods, f.Container.Name, w.Nodes)
+		f.Pods = podsOf(&w, f.Container.Name)
 		f.Autoscaler = conflictingAutoscaler(w.Autoscalers, f.Container)
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
-	if w.Reports != nil {
-		f.Pods = withReports(f.Pods, w.Reports, toTolerate)
+	if w.Reports != nil && f.Workload != nil {
+		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate))
 		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Group.Latest.Group, w.Now)
 	}
 	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods)
@@ -36,12 +39,13 @@ func deriveFacts(w World, m Memory) Facts {
 	}
 	f.Failures = Failures{Tolerated: 1}
 	if f.Workload != nil {
-		f.Failures = countFailures(f.Pods, f.Workload.Replicas, f.Workload.RollingOut, toTolerate, m.PodsUnavailableSince, w.Now)
+		f.Failures = countFailures(f.Pods, f.Workload, toTolerate, m.PodsUnavailableSince, w.Now)
 		f.Failures.Starting = f.Assignment.startingPods(f.Pods, w.Now)
 	}
 	if f.Container != nil && f.Container.Limit != nil {
 		now := usageOf(f.Container, f.Workload.Replicas, w.App.Spec.Memory.Requests, f.Pods)
 		f.Cap = namespaceCap(w.LimitRanges, w.ResourceQuotas, now)
+		f.LimitRangeCap = namespaceCap(w.LimitRanges, nil, now)
 	}
 	f.TargetProblem = targetProblem(&f)
 	return f

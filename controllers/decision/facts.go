@@ -24,8 +24,9 @@ type Facts struct {
 	Workload  *Workload
 	Container *Container
 	Pods      []Pod // sorted by name
-	Cap       NamespaceCap
-	Failures  Failures
+	// Cap is that of LimitRanges and quotas, LimitRangeCap that of LimitRanges alone.
+	Cap, LimitRangeCap NamespaceCap
+	Failures           Failures
 
 	// Kafka is the Kafka group as a source, Reports the reports; Assignment combines them.
 	Kafka      GroupSource
@@ -80,5 +81,5 @@ func (f *Facts) Mode() v1alpha1.Mode {
 
 // excludedImage returns whether pods with the template's image are no longer injected.
 func (f *Facts) excludedImage() bool {
-	return f.Container != nil && slices.Contains(f.Images.excluded(f.Pods), f.Container.Image)
+	return f.Container != nil && slices.Contains(f.Images.excluded(f.Pods, f.Now), f.Container.Image)
 }

@@ -20,6 +20,11 @@ func runningOn(node string) Pod { return Pod{Node: node, Phase: corev1.PodRunnin
 // lostOn is a running pod on a lost node.
 func lostOn(node string) Pod { return Pod{Node: node, Phase: corev1.PodRunning, NodeLost: true} }
 
+// pendingFor is a pod that was created a while ago and does not run yet.
+func pendingFor(age time.Duration) Pod {
+	return Pod{Phase: corev1.PodPending, Created: testobjects.Now.Add(-age)}
+}
+
 func TestCountFailures(t *testing.T) {
 	now := testobjects.Now
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -32,6 +37,7 @@ func TestCountFailures(t *testing.T) {
 		pods             []Pod
 		replicas         int
 		rollingOut       bool
+		maxUnavailable   int
 		toTolerate       *int32
 		unavailableSince time.Time
 		want             Failures
@@ -84,9 +90,35 @@ func TestCountFailures(t *testing.T) {
 			pods: append(two, Pod{Node: "c", Phase: corev1.PodFailed}), replicas: 3, unavailableSince: ago(time.Minute),
 			want: Failures{Instances: 2, Tolerated: 1, UnavailableSince: ago(time.Minute)},
 		},
-		"pending replacement: does not run": {
-			pods: append(two, Pod{Phase: corev1.PodPending}), replicas: 3, unavailableSince: ago(time.Minute),
+		"pending replacement: expected back": {
+			pods: append(two, pendingFor(time.Minute)), replicas: 3, unavailableSince: ago(time.Minute),
+			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 1, recheckAfter: replacementGrace - time.Minute},
+		},
+		"replacement pending for 15 minutes: lost": {
+			pods: append(two, pendingFor(15*time.Minute)), replicas: 3, unavailableSince: ago(15 * time.Minute),
+			want: Failures{Instances: 2, Tolerated: 1, UnavailableSince: ago(15 * time.Minute)},
+		},
+		"pod that ends slowly in a drain: expected back": {
+			pods:     append(two, Pod{Phase: corev1.PodRunning, Terminating: true, TerminatesBy: now.Add(time.Minute)}),
+			replicas: 3, unavailableSince: ago(time.Minute),
+			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 1, recheckAfter: time.Minute},
+		},
+		"pod that has not ended within its grace period: lost": {
+			pods:     append(two, Pod{Phase: corev1.PodRunning, Terminating: true, TerminatesBy: now}),
+			replicas: 3, unavailableSince: ago(time.Minute),
 			want: Failures{Instances: 2, Tolerated: 1, UnavailableSince: ago(time.Minute)},
+		},
+		"more pending replacements than are tolerated: lost": {
+			pods: append(spread[:1:1], pendingFor(time.Minute), pendingFor(time.Minute)), replicas: 3, unavailableSince: ago(time.Minute),
+			want: Failures{Instances: 1, Tolerated: 1, UnavailableSince: ago(time.Minute)},
+		},
+		"pending replacement of one of two pods: lost": {
+			pods: append(spread[:1:1], pendingFor(time.Minute)), replicas: 3, toTolerate: new(int32(2)), unavailableSince: ago(time.Minute),
+			want: Failures{Instances: 1, Tolerated: 2, UnavailableSince: ago(time.Minute)},
+		},
+		"pod gone while another one is pending: not the time of the pending one": {
+			pods: append(two[:1:1], pendingFor(5*time.Minute)), replicas: 3, toTolerate: new(int32(2)),
+			want: Failures{Instances: 3, Unavailable: 2, Tolerated: 2, UnavailableSince: now, recheckAfter: 30 * time.Second},
 		},
 		"running replacement: all pods are available": {
 			pods: spread, replicas: 3, unavailableSince: ago(time.Minute),
@@ -98,7 +130,7 @@ func TestCountFailures(t *testing.T) {
 		},
 		"pod unavailable in a rollout: no failure, however long": {
 			pods: two, replicas: 3, rollingOut: true, unavailableSince: ago(10 * time.Minute),
-			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 1, UnavailableSince: ago(10 * time.Minute)},
+			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 1},
 		},
 		"more pods unavailable in a rollout than tolerated: lost": {
 			pods: spread[:1], replicas: 3, rollingOut: true, unavailableSince: ago(time.Minute),
@@ -106,26 +138,34 @@ func TestCountFailures(t *testing.T) {
 		},
 		"as many pods unavailable in a rollout as the user tolerates: no failure": {
 			pods: spread[:1], replicas: 3, rollingOut: true, toTolerate: new(int32(2)), unavailableSince: ago(time.Minute),
-			want: Failures{Instances: 3, Unavailable: 2, Tolerated: 2, UnavailableSince: ago(time.Minute)},
+			want: Failures{Instances: 3, Unavailable: 2, Tolerated: 2},
 		},
 		"no failure to tolerate: a rollout may still take one pod": {
 			pods: two, replicas: 3, rollingOut: true, toTolerate: new(int32(0)), unavailableSince: ago(time.Minute),
-			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 0, UnavailableSince: ago(time.Minute)},
+			want: Failures{Instances: 3, Unavailable: 1, Tolerated: 0},
+		},
+		"as many pods unavailable in a rollout as its strategy takes: no failure": {
+			pods: spread[:1], replicas: 3, rollingOut: true, maxUnavailable: 2, toTolerate: new(int32(1)), unavailableSince: ago(10 * time.Minute),
+			want: Failures{Instances: 3, Unavailable: 2, Tolerated: 1},
+		},
+		"the strategy takes two pods: two may fail": {
+			pods: spread, replicas: 3, maxUnavailable: 2,
+			want: Failures{Instances: 3, Tolerated: 2},
 		},
 		"surge above the replicas: planned for as if it were over": {
 			pods: append(slices.Clone(spread), runningOn("d")), replicas: 3, rollingOut: true,
 			want: Failures{Instances: 3, Tolerated: 1},
 		},
-		"two pods share a node: two may fail": {
+		"two pods share a node: still one may fail": {
 			pods: []Pod{runningOn("a"), runningOn("a"), runningOn("b")}, replicas: 3,
-			want: Failures{Instances: 3, Tolerated: 2},
+			want: Failures{Instances: 3, Tolerated: 1},
 		},
 		"all pods share a node: one may fail": {
 			pods: []Pod{runningOn("a"), runningOn("a"), runningOn("a")}, replicas: 3,
 			want: Failures{Instances: 3, Tolerated: 1},
 		},
-		"the user's number replaces that of the nodes": {
-			pods: []Pod{runningOn("a"), runningOn("a"), runningOn("b")}, replicas: 3, toTolerate: new(int32(1)),
+		"the user's number replaces that of the strategy": {
+			pods: spread, replicas: 3, maxUnavailable: 2, toTolerate: new(int32(1)),
 			want: Failures{Instances: 3, Tolerated: 1},
 		},
 		"no pod runs yet: planned for the replicas": {
@@ -147,7 +187,8 @@ func TestCountFailures(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := countFailures(c.pods, c.replicas, c.rollingOut, c.toTolerate, c.unavailableSince, now)
+			workload := &Workload{Replicas: c.replicas, RollingOut: c.rollingOut, MaxUnavailable: c.maxUnavailable}
+			got := countFailures(c.pods, workload, c.toTolerate, c.unavailableSince, now)
 			wantNoDiff(t, "failures", c.want, got, cmp.AllowUnexported(Failures{}))
 		})
 	}
@@ -169,6 +210,12 @@ func TestTimeAloneIsNoFailure(t *testing.T) {
 			}
 			return all, false
 		},
+		"four drains, each with a replacement that waits two minutes for a node": func(second int) ([]Pod, bool) {
+			if second%140 < 120 {
+				return append(slices.Clone(all[:2]), pendingFor(-time.Duration(second-second%140)*time.Second)), false
+			}
+			return all, false
+		},
 		"a readiness probe that flaps": func(second int) ([]Pod, bool) {
 			flapping := slices.Clone(all)
 			if second%7 < 3 {
@@ -182,7 +229,7 @@ func TestTimeAloneIsNoFailure(t *testing.T) {
 			var since time.Time
 			for second := range 9 * 60 {
 				pods, rollingOut := at(second)
-				got := countFailures(pods, 3, rollingOut, nil, since, testobjects.Now.Add(time.Duration(second)*time.Second))
+				got := countFailures(pods, &Workload{Replicas: 3, RollingOut: rollingOut}, nil, since, testobjects.Now.Add(time.Duration(second)*time.Second))
 				if since = got.UnavailableSince; got.Instances != 3 {
 					t.Fatalf("second %d: instances = %d, want 3", second, got.Instances)
 				}

@@ -24,13 +24,17 @@ import (
 // fixture is a World in short form. A field that is not set has the ordinary value: a StreamApp in mode Enforce with a range of 512Mi to
 // 4Gi, for a StatefulSet of three replicas whose pods run and have 1Gi each.
 type fixture struct {
-	app         *v1alpha1.StreamApp
-	workload    any // *appsv1.StatefulSet, *appsv1.Deployment, or missing{}
-	pods        []*corev1.Pod
-	nodes       []*corev1.Node
-	ranges      []corev1.LimitRange
-	quotas      []corev1.ResourceQuota
-	conflicting string
+	app      *v1alpha1.StreamApp
+	workload any // *appsv1.StatefulSet, *appsv1.Deployment, or missing{}
+	pods     []*corev1.Pod
+	nodes    []*corev1.Node
+	// nodeRequests are the memory requests on the nodes, in bytes by name.
+	nodeRequests map[string]int64
+	ranges       []corev1.LimitRange
+	quotas       []corev1.ResourceQuota
+	conflicting  string
+	// createFailure is the event of a StatefulSet whose pods cannot be created.
+	createFailure string
 	// inherited is the value of JDK_JAVA_OPTIONS in a ConfigMap of envFrom.
 	inherited   *string
 	group       *assignment.Group
@@ -65,7 +69,7 @@ func (g fixture) world(t *testing.T) (World, Memory) {
 	}
 	w := World{
 		Now: g.now, App: g.app, ConflictingApp: g.conflicting, PlanConfigMap: g.plan, Injection: g.injection,
-		LimitRanges: g.ranges, ResourceQuotas: g.quotas, Group: g.groupSource(),
+		CreateFailure: g.createFailure, NodeRequests: g.nodeRequests, LimitRanges: g.ranges, ResourceQuotas: g.quotas, Group: g.groupSource(),
 	}
 	switch workload := g.workload.(type) {
 	case nil:

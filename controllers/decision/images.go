@@ -16,13 +16,22 @@ import (
 // Never trusted before proven: until a pod of an image has reported that its stores are bounded, default RocksDB memory counts, and the limit
 // is never below the template's. The state of an image is kept by its digest:
 //
-//	            a pod reports, or runs for the startup window           a pod reports that its stores are bounded
+//	            a pod reports, or runs for startedAfter                 a pod reports that its stores are bounded
 //	(unknown) ──────────────────────────────────────────────► Started ───────────────────────────────────────────► Proven
 //	    │                                                        ▲
 //	    └──► FailedToStart ──────────────────────────────────────┘
-//	  the first container ends within the startup window           a later pod reports
+//	  two starts fail within the startup window each,              a later pod reports
+//	  or the JVM reports that it cannot start
 //
-// Pods of an image that failed to start are no longer injected. An edit of the StreamApp removes that state: the operator retries.
+// Pods of an image that failed to start are not injected for retryAfter. Then the next pod is injected again; if one start of it fails, for
+// another retryAfter. A pod that was injected before and still restarts is such a try all the time. An edit of the StreamApp removes the
+// state at once. A state above FailedToStart is final: a failed start after a success has another reason.
+
+// startedAfter is how long a container must run to count as started without a report of its agent.
+const startedAfter = 2 * time.Minute
+
+// retryAfter is how long pods with an image that failed to start are not injected.
+const retryAfter = time.Hour
 
 // stateRank orders the states of an image: a state is only replaced by one of a higher rank.
 var stateRank = map[v1alpha1.ImageState]int{v1alpha1.ImageFailedToStart: 1, v1alpha1.ImageStarted: 2, v1alpha1.ImageProven: 3}
@@ -41,12 +50,16 @@ func imagesOf(remembered []v1alpha1.ImageStatus, edited bool, pods []Pod, now ti
 			images = append(images, known)
 		}
 	}
+	failedStarts := map[string]int{} // by digest
 	for i := range pods {
-		p := &pods[i]
-		if p.AgentConfigMap == "" || p.ImageID == "" || len(p.ImageID) > maxImageName || len(p.Image) > maxImageName {
-			continue
+		if p := &pods[i]; p.reportsImage() && !p.Terminating && !p.NodeLost {
+			failedStarts[p.ImageID] += p.FailedStarts
 		}
-		images = images.with(p, imageState(p, now), now)
+	}
+	for i := range pods {
+		if p := &pods[i]; p.reportsImage() {
+			images = images.with(p, imageState(p, failedStarts[p.ImageID], images.state(p.ImageID), now), now)
+		}
 	}
 	slices.SortStableFunc(images, func(a, b v1alpha1.ImageStatus) int {
 		return cmp.Or(b.SinceTime.Compare(a.SinceTime.Time), cmp.Compare(a.ImageID, b.ImageID))
@@ -54,7 +67,12 @@ func imagesOf(remembered []v1alpha1.ImageStatus, edited bool, pods []Pod, now ti
 	return images[:min(len(images), v1alpha1.MaxImages)]
 }
 
-// with returns the states with that of a pod's image.
+// reportsImage returns whether a pod is evidence of its image.
+func (p *Pod) reportsImage() bool {
+	return p.AgentConfigMap != "" && p.ImageID != "" && len(p.ImageID) <= maxImageName && len(p.Image) <= maxImageName
+}
+
+// with returns the states with that of a pod's image. An image that fails to start again is not tried again for retryAfter.
 func (images Images) with(p *Pod, state v1alpha1.ImageState, now time.Time) Images {
 	since := new(metav1.NewTime(now).Rfc3339Copy())
 	known := slices.IndexFunc(images, func(s v1alpha1.ImageStatus) bool { return s.ImageID == p.ImageID })
@@ -62,6 +80,10 @@ func (images Images) with(p *Pod, state v1alpha1.ImageState, now time.Time) Imag
 	case state == "":
 	case known < 0:
 		return append(images, v1alpha1.ImageStatus{ImageID: p.ImageID, Image: p.Image, State: state, SinceTime: since})
+	case state == v1alpha1.ImageFailedToStart && images[known].State == state:
+		if now.Sub(images[known].SinceTime.Time) >= retryAfter {
+			images[known].SinceTime = since
+		}
 	case stateRank[images[known].State] < stateRank[state]:
 		images[known].State = state
 		images[known].SinceTime = since
@@ -69,15 +91,17 @@ func (images Images) with(p *Pod, state v1alpha1.ImageState, now time.Time) Imag
 	return images
 }
 
-// imageState returns the state of an image that a pod is evidence of; empty for none.
-func imageState(p *Pod, now time.Time) v1alpha1.ImageState {
-	runsForLong := p.Running() && !p.ContainerDown && now.Sub(p.Started) >= startupWindow
+// imageState returns the state of an image that a pod is evidence of; empty for none. failedStarts is the number of failed starts of all pods with the
+// image, known its state so far.
+func imageState(p *Pod, failedStarts int, known v1alpha1.ImageState, now time.Time) v1alpha1.ImageState {
+	runsForLong := p.Running() && !p.ContainerDown && now.Sub(p.Started) >= startedAfter
+	failed := failedStarts >= conclusiveFailures || (failedStarts > 0 && known == v1alpha1.ImageFailedToStart)
 	switch {
 	case p.Report.Bounded():
 		return v1alpha1.ImageProven
 	case p.Report.Report != nil, p.Report.Answered(), runsForLong:
 		return v1alpha1.ImageStarted
-	case p.StartupFailed && !p.Terminating && !p.NodeLost:
+	case failed:
 		return v1alpha1.ImageFailedToStart
 	}
 	return ""
@@ -139,18 +163,29 @@ func (images Images) boundedPod(p *Pod) bool {
 	}
 }
 
-// excluded returns the images that are no longer injected, sorted. An image whose name was moved to another digest starts anew.
-func (images Images) excluded(pods []Pod) []string {
+// excluded returns the images that are not injected now, sorted. An image whose name was moved to another digest starts anew.
+func (images Images) excluded(pods []Pod, now time.Time) []string {
 	var excluded []string
 	for _, known := range images {
 		moved := slices.ContainsFunc(pods, func(p Pod) bool {
 			return p.Image == known.Image && p.ImageID != "" && images.state(p.ImageID) != v1alpha1.ImageFailedToStart
 		})
-		failed := known.State == v1alpha1.ImageFailedToStart && known.Image != ""
+		failed := known.State == v1alpha1.ImageFailedToStart && known.Image != "" && now.Sub(known.SinceTime.Time) < retryAfter
 		if failed && !moved && !slices.Contains(excluded, known.Image) {
 			excluded = append(excluded, known.Image)
 		}
 	}
 	slices.Sort(excluded)
 	return excluded
+}
+
+// recheckAfter returns the time after which an image that failed to start is tried again; 0 if none waits.
+func (images Images) recheckAfter(now time.Time) time.Duration {
+	recheck := time.Duration(0)
+	for _, known := range images {
+		if known.State == v1alpha1.ImageFailedToStart {
+			recheck = Earliest(recheck, max(0, retryAfter-now.Sub(known.SinceTime.Time)))
+		}
+	}
+	return recheck
 }

@@ -17,11 +17,12 @@ import (
 	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// ended makes the container one that waits for a restart after it has run for a while.
+// ended makes the container one that has run for a while twice, and waits for another restart.
 func ended(reason string, after time.Duration) testobjects.Change[corev1.Pod] {
 	started := testobjects.Now.Add(-time.Hour)
 	return func(p *corev1.Pod) {
 		s := &p.Status.ContainerStatuses[0]
+		s.RestartCount = 1
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		s.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			Reason: reason, ExitCode: 1, StartedAt: metav1.NewTime(started), FinishedAt: metav1.NewTime(started.Add(after)),
@@ -44,6 +45,16 @@ func TestImageStateOfOnePod(t *testing.T) {
 		}
 	}
 	endedAtOnce := ended("Error", time.Second)
+	endedOnce := both(endedAtOnce, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 0 })
+	runsAgain := both(endedAtOnce, func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].State = runningSince(testobjects.Now.Add(-time.Minute))
+	})
+	withMessage := func(message string) testobjects.Change[corev1.Pod] {
+		return both(ended("Error", time.Minute), func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].RestartCount = 0
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = message
+		})
+	}
 	justStarted := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses[0].State = runningSince(testobjects.Now.Add(-time.Minute))
 	}
@@ -85,17 +96,32 @@ func TestImageStateOfOnePod(t *testing.T) {
 		"ended at once: failed":                               {endedAtOnce, none, v1alpha1.ImageFailedToStart},
 		"ended at once, and unreachable: failed":              {endedAtOnce, fault(report.Unreachable), v1alpha1.ImageFailedToStart},
 		"ended at once with code 0: failed":                   {ended("Completed", time.Second), none, v1alpha1.ImageFailedToStart},
-		"failed pod: failed":                                  {failed(""), none, v1alpha1.ImageFailedToStart},
-		"ended after the startup window: nothing":             {ended("Error", 3*time.Minute), none, ""},
-		"killed for memory: nothing":                          {ended("OOMKilled", time.Second), none, ""},
-		"runtime of the node restarted: nothing":              {ended("Unknown", time.Second), none, ""},
-		"container unknown to the node: nothing":              {ended("ContainerStatusUnknown", time.Second), none, ""},
-		"evicted: nothing":                                    {failed("Evicted"), none, ""},
-		"node shut down: nothing":                             {failed("Terminated"), none, ""},
-		"image cannot be pulled: nothing":                     {pulling, none, ""},
-		"ended at once without an agent: nothing":             {both(withoutAgent, endedAtOnce), none, ""},
-		"ended at once while being deleted: nothing":          {both(endedAtOnce, deleted), none, ""},
-		"ended at once on a lost node: nothing":               {both(endedAtOnce, onLostNode), none, ""},
+		"failed pod: nothing, since it started once":          {failed(""), none, ""},
+		"ended at once for the first time: nothing":           {endedOnce, none, ""},
+		"ended at once, and runs again: nothing":              {runsAgain, none, ""},
+		"ended after 9 s: failed":                             {ended("Error", 9*time.Second), none, v1alpha1.ImageFailedToStart},
+		"ended after 10 s: nothing":                           {ended("Error", 10*time.Second), none, ""},
+		"brokers away, ended after 90 s: nothing":             {ended("Error", 90*time.Second), none, ""},
+		"liveness probe failed after 40 s: nothing":           {ended("Error", 40*time.Second), none, ""},
+		"the JVM does not know an option: failed": {
+			withMessage("Unrecognized VM option 'UseFoo'\nError: Could not create the Java Virtual Machine.\n"), none, v1alpha1.ImageFailedToStart,
+		},
+		"the JVM cannot load the agent: failed": {
+			withMessage("Error occurred during initialization of VM\nagent library failed to init: instrument\n"), none, v1alpha1.ImageFailedToStart,
+		},
+		"the JVM cannot read the agent: failed": {
+			withMessage("Error opening zip file or JAR manifest missing : /etc/streamweir/agent/streamweir-agent.jar"), none, v1alpha1.ImageFailedToStart,
+		},
+		"an exception of the application: nothing":   {withMessage("java.net.ConnectException: Connection refused"), none, ""},
+		"killed for memory: nothing":                 {ended("OOMKilled", time.Second), none, ""},
+		"runtime of the node restarted: nothing":     {ended("Unknown", time.Second), none, ""},
+		"container unknown to the node: nothing":     {ended("ContainerStatusUnknown", time.Second), none, ""},
+		"evicted: nothing":                           {failed("Evicted"), none, ""},
+		"node shut down: nothing":                    {failed("Terminated"), none, ""},
+		"image cannot be pulled: nothing":            {pulling, none, ""},
+		"ended at once without an agent: nothing":    {both(withoutAgent, endedAtOnce), none, ""},
+		"ended at once while being deleted: nothing": {both(endedAtOnce, deleted), none, ""},
+		"ended at once on a lost node: nothing":      {both(endedAtOnce, onLostNode), none, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +153,15 @@ func TestImageStatesOnlyImprove(t *testing.T) {
 	crashed := ended("Error", time.Second)
 	proven := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour)
 	failed := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)
+	crashedOnce := func(p *corev1.Pod) {
+		crashed(p)
+		p.Status.ContainerStatuses[0].RestartCount = 0
+	}
+	twoPods := func(changes ...testobjects.Change[corev1.Pod]) []*corev1.Pod {
+		return testobjects.RunningPods(2, "1Gi", append([]testobjects.Change[corev1.Pod]{withAgent}, changes...)...)
+	}
+	started := known(testImage, testDigest, v1alpha1.ImageStarted, time.Hour)
+	failedBefore := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Minute)
 	provenNow := known(testImage, testDigest, v1alpha1.ImageProven, 0)
 	failedNow := known(testImage, testDigest, v1alpha1.ImageFailedToStart, 0)
 	edited := remembering(failed)
@@ -147,6 +182,11 @@ func TestImageStatesOnlyImprove(t *testing.T) {
 		"failed image without a pod: failed":                       {remembering(failed), nil, nil, Images{failed}},
 		"failed image, and the StreamApp is edited: unknown":       {edited, nil, nil, nil},
 		"failed image with its pod, and the edit: failed anew":     {edited, onePod(crashed), nil, Images{failedNow}},
+		"failed an hour ago, and a try fails once: failed anew":    {remembering(failed), onePod(crashedOnce), nil, Images{failedNow}},
+		"failed a minute ago, and its pod still crashes: failed":   {remembering(failedBefore), onePod(crashed), nil, Images{failedBefore}},
+		"started image, and its pod crashes: started":              {remembering(started), onePod(crashed), nil, Images{started}},
+		"two pods whose first start failed: failed":                {remembering(), twoPods(crashedOnce), nil, Images{failedNow}},
+		"one pod whose first start failed: unknown":                {remembering(), onePod(crashedOnce), nil, nil},
 		"more images than the status accepts: the newest are kept": {remembering(many...), onePod(), reports, append(Images{provenNow}, many[:4]...)},
 	}
 	for name, c := range cases {
@@ -162,12 +202,14 @@ func TestExcludedImages(t *testing.T) {
 		return known(image, digest, v1alpha1.ImageFailedToStart, 0)
 	}
 	images := Images{failed("b", "b@1"), failed("a", "a@2"), known("c", "c@1", v1alpha1.ImageProven, 0), failed("a", "a@1")}
-	wantNoDiff(t, "excluded images", []string{"a", "b"}, images.excluded(nil))
+	wantNoDiff(t, "excluded images", []string{"a", "b"}, images.excluded(nil, testobjects.Now))
+	wantNoDiff(t, "images excluded for 59 minutes", []string{"a", "b"}, images.excluded(nil, testobjects.Now.Add(59*time.Minute)))
+	wantNoDiff(t, "images excluded after an hour", []string(nil), images.excluded(nil, testobjects.Now.Add(time.Hour)))
 }
 
 func TestTrustInAnImage(t *testing.T) {
 	proven := known(testImage, testDigest, v1alpha1.ImageProven, time.Hour)
-	failed := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Hour)
+	failed := known(testImage, testDigest, v1alpha1.ImageFailedToStart, time.Minute)
 	other := func(state v1alpha1.ImageState) v1alpha1.ImageStatus {
 		return known("other", "other@1", state, time.Hour)
 	}
@@ -207,7 +249,7 @@ func TestTrustInAnImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := fixture{agent: true, app: c.app, workload: testobjects.StatefulSet(2, testobjects.PodTemplate("1Gi")), pods: c.pods, reports: c.reports}
 			f := g.facts(t)
-			got := trust{Proven: f.Proven, Excluded: slices.Contains(f.Images.excluded(f.Pods), testImage)}
+			got := trust{Proven: f.Proven, Excluded: slices.Contains(f.Images.excluded(f.Pods, f.Now), testImage)}
 			if len(f.Pods) > 0 {
 				got.Bounded = f.Images.boundedPod(&f.Pods[0])
 			}

@@ -48,7 +48,7 @@ func injectionOf(f *Facts, plan *Plan, revision string, injectMemory bool) *v1al
 		PlanConfigMap:   PlanConfigMapName(f.App.Name),
 		PlanRevision:    revision,
 		AgentConfigMap:  f.AgentConfigMap,
-		ExcludedImages:  f.Images.excluded(f.Pods),
+		ExcludedImages:  f.Images.excluded(f.Pods, f.Now),
 	}
 	if variable == v1alpha1.JavaToolOptions {
 		injection.Options = v1alpha1.VMOptions

@@ -35,7 +35,7 @@ type Memory struct {
 	Images []v1alpha1.ImageStatus
 	// Measured are the largest reported figures of the newest image.
 	Measured v1alpha1.MeasuredRegions
-	// Withdrawal is the withdrawal of injected memory; nil if none is withdrawn.
+	// Withdrawal is the last withdrawal of injected memory, active or ended not long ago; nil without one.
 	Withdrawal *Withdrawal
 	// Refreshes are the refreshes of pods by name.
 	Refreshes map[string]Refresh
@@ -75,6 +75,8 @@ type Withdrawal struct {
 	ForLimit int64 `json:"forLimit"`
 	// Since is the time of the withdrawal.
 	Since time.Time `json:"since"`
+	// Failures is the number of withdrawals in a row, this one included.
+	Failures int `json:"failures"`
 }
 
 // Refresh is the state of a pod's annotations, whose changes make the kubelet update the mounted plan.

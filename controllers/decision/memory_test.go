@@ -154,7 +154,7 @@ func TestUnreadableAnnotationsCountAsAbsent(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "x", "1", "{}", "null", "[]", `{"limit":1,"forLimit":1}`, `{"limit":1,"forLimit":1,"since":"noon"}`,
-		`{"limit":"1Gi","forLimit":1,"since":"2026-03-14T09:26:53Z"}`, `{"limit":1.5,"forLimit":1,"since":"2026-03-14T09:26:53Z"}`,
+		`{"limit":"1Gi","forLimit":1,"since":"2026-03-14T09:26:53Z"}`, `{"limit":1.5,"forLimit":1,"since":"2026-03-14T09:26:53Z","failures":2}`,
 		"2147483648 for 1073741824 since 2026-03-14T09:26:53Z",
 	} {
 		injection := &v1alpha1.PodInjection{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationWithdrawal: text}}}
@@ -166,10 +166,10 @@ func TestUnreadableAnnotationsCountAsAbsent(t *testing.T) {
 
 func TestAnnotationsAreRead(t *testing.T) {
 	refresh := Refresh{Count: 3, At: testobjects.Now}
-	withdrawal := Withdrawal{Limit: 2 << 30, ForLimit: 1 << 30, Since: testobjects.Now}
+	withdrawal := Withdrawal{Limit: 2 << 30, ForLimit: 1 << 30, Since: testobjects.Now, Failures: 2}
 	for text, want := range map[string]string{
 		refresh.String():    `{"count":3,"time":"2026-03-14T09:26:53Z"}`,
-		withdrawal.String(): `{"limit":2147483648,"forLimit":1073741824,"since":"2026-03-14T09:26:53Z"}`,
+		withdrawal.String(): `{"limit":2147483648,"forLimit":1073741824,"since":"2026-03-14T09:26:53Z","failures":2}`,
 	} {
 		if text != want {
 			t.Errorf("annotation %s, want %s", text, want)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -213,7 +214,12 @@ func failuresToleratedText(f *Facts, d *Decision) string {
 	if f.Failures.Instances <= 1 {
 		return "the only pod fits into its limit; there is no other pod that its failure could affect"
 	}
-	return fmt.Sprintf("%d of %d pods can fail, and every survivor stays within its limit", d.Plan.Tolerated, f.Failures.Instances)
+	text := fmt.Sprintf("%d of %d pods can fail, and every survivor stays within its limit", d.Plan.Tolerated, f.Failures.Instances)
+	if node := crowdedNode(f.Pods, d.Plan.Tolerated); node.Pods > 0 {
+		text += fmt.Sprintf("; node %s runs %d of the pods, and its failure is not covered: spread the pods, or set `podFailuresToTolerate` to %d",
+			node.Name, node.Pods, node.Pods)
+	}
+	return text
 }
 
 func wouldCascadeText(f *Facts, d *Decision) string {
@@ -229,7 +235,7 @@ func frozenText(d *Decision) string { return "nothing was changed: " + d.Frozen.
 
 // imageFailedText names the pod whose container failed to start; empty if it is gone.
 func imageFailedText(f *Facts, pod string) string {
-	text := fmt.Sprintf("the first pod with image %s ended before its agent reported, so pods with this image are no longer injected; "+
+	text := fmt.Sprintf("pods with image %s failed to start before their agent reported, so pods with this image are not injected for an hour; "+
 		"a runtime image needs the module java.instrument", f.Container.Image)
 	if pod == "" {
 		return text + ". Deploy a new image or edit the StreamApp to retry"
@@ -239,8 +245,15 @@ func imageFailedText(f *Facts, pod string) string {
 }
 
 func withdrawnText(f *Facts, d *Decision) string {
-	return fmt.Sprintf("pods could not be created or placed with a limit of %s, so new pods get the template's %s; the operator retries after an hour: "+
-		"make room in quota, LimitRange or nodes, or lower `maxLimit`", bytesText(d.Plan.Limit), f.Container.Limit)
+	return fmt.Sprintf("pods could not be created or placed with a limit of %s, so new pods get the template's %s; the operator retries at %s: "+
+		"make room in quota, LimitRange or nodes, or lower `maxLimit`", bytesText(d.Plan.Limit), f.Container.Limit,
+		d.Memory.Withdrawal.retryAt().UTC().Format(time.RFC3339))
+}
+
+func nodeCapacityText(d *Decision, capped []*Pod) string {
+	first := capped[0]
+	return fmt.Sprintf("the nodes of %s have no room for the required limit: %s requires %s, and node %s can give at most %s beside the requests of its other pods; "+
+		"move pods, or add nodes", podsText(len(capped)), first.Name, requiredText(d.Plan.Pods[first.Name].Required), first.Node, bytesText(first.NodeCap))
 }
 
 func resizesRefusedText(o *Outcome) string {

@@ -59,10 +59,10 @@ func namespaceCap(ranges []corev1.LimitRange, quotas []corev1.ResourceQuota, now
 func limitRangeCap(result *NamespaceCap, item corev1.LimitRangeItem, now usage, by string) {
 	maximum, limited := item.Max[corev1.ResourceMemory]
 	if limited && item.Type == corev1.LimitTypeContainer {
-		result.lower(maximum.Value(), by)
+		result.lower(wholeBytes(maximum), by)
 	}
 	if limited && item.Type == corev1.LimitTypePod {
-		result.lower(maximum.Value()-now.neighbours.Limits, by)
+		result.lower(wholeBytes(maximum)-now.neighbours.Limits, by)
 	}
 	ratio, limited := item.MaxLimitRequestRatio[corev1.ResourceMemory]
 	if !limited || now.requestFollows || now.request == 0 {
@@ -94,7 +94,7 @@ func quotaCap(result *NamespaceCap, quota *corev1.ResourceQuota, now usage) {
 			return
 		}
 		used := quota.Status.Used[name]
-		free := max(0, hard.Value()-used.Value()) - neighbours*(pods-int64(now.created))
+		free := max(0, wholeBytes(hard)-wholeBytes(used)) - neighbours*(pods-int64(now.created))
 		result.lower((held+free)/pods, "ResourceQuota "+quota.Name)
 	}
 	share(corev1.ResourceLimitsMemory, now.held, now.neighbours.Limits)

@@ -209,7 +209,7 @@ func pinnedStatus(c chance, g *fixture) {
 	}
 	if g.agent && c.oneIn(2) {
 		state := v1alpha1.ImageState(c.pick(string(v1alpha1.ImageStarted), string(v1alpha1.ImageProven), string(v1alpha1.ImageProven), string(v1alpha1.ImageFailedToStart)))
-		g.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, state, time.Hour)}
+		g.app.Status.Images = []v1alpha1.ImageStatus{known(testImage, testDigest, state, 30*time.Minute)}
 	}
 	if g.agent && c.oneIn(2) {
 		g.app.Status.Measured = v1alpha1.MeasuredRegions{ImageID: testDigest, Metaspace: testobjects.Memory("88Mi"), Age: v1alpha1.ProcessWarmedUp}

@@ -49,8 +49,9 @@ type PodRequirement struct {
 	Tasks int
 	// Required is the smallest limit that holds its load after the failures to tolerate, RequiredNow that of this moment.
 	Required, RequiredNow int64
-	// RaiseTo is the limit that it should have; never below its present one.
-	RaiseTo int64
+	// RaiseTo is the limit that it should have; never below its present one. CappedByNode: the node cannot give more.
+	RaiseTo      int64
+	CappedByNode bool
 }
 
 // ContainerPlan is the plan of one container under one limit.
@@ -95,7 +96,7 @@ func planApplication(f *Facts, rollout, withdrawn bool) Plan {
 	plan.Published.File.RocksDB.ReplaceCaches = f.App.Spec.Streams.OwnCaches == v1alpha1.OwnCachesReplace
 	for name, pod := range planned.Pods {
 		plan.Pods[name] = PodRequirement{
-			Tasks: pod.Tasks, Required: int64(pod.Required), RequiredNow: int64(pod.RequiredNow), RaiseTo: int64(pod.RaiseTo),
+			Tasks: pod.Tasks, Required: int64(pod.Required), RequiredNow: int64(pod.RequiredNow), RaiseTo: int64(pod.RaiseTo), CappedByNode: pod.CappedByNode,
 		}
 	}
 	return plan
@@ -136,7 +137,7 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 		p := &f.Pods[i]
 		limit := p.EffectiveLimit()
 		if p.Running() {
-			running := memplan.RunningPod{Kind: podKind(f, p)}
+			running := memplan.RunningPod{Kind: podKind(f, p), Cap: memplan.Bytes(p.NodeCap)}
 			if limit != nil {
 				running.Limit = memplan.Bytes(limit.Value())
 			}
@@ -150,7 +151,9 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 		input.PlanReaders = append(input.PlanReaders, memplan.Bytes(storedLimit(f)))
 	}
 	if f.Injection != nil && f.Injection.Spec.Memory.Limit != nil {
-		input.Current = memplan.Bytes(f.Injection.Spec.Memory.Limit.Value())
+		// The used part of a quota follows with a delay, so a quota does not lower a limit during a rollout. If it is exceeded, pods cannot be
+		// created, and the memory is withdrawn.
+		input.Current = min(memplan.Bytes(f.Injection.Spec.Memory.Limit.Value()), input.Range.Max, memplan.Bytes(f.LimitRangeCap.Bytes))
 	}
 	return input
 }

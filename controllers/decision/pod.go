@@ -31,6 +31,8 @@ type Pod struct {
 
 	Phase       corev1.PodPhase
 	Terminating bool
+	// TerminatesBy is the end of the grace period of a pod that is being deleted; zero for others.
+	TerminatesBy time.Time
 	// NodeLost: the node's kubelet has been silent for longer than the node controller's grace period.
 	NodeLost bool
 	// Suspected: the connection to the pod's agent is dead, which is the first sign of a lost node.
@@ -49,8 +51,8 @@ type Pod struct {
 	Image, ImageID string
 	// AgentConfigMap and PlanConfigMap are the ConfigMaps of the agent and of the plan that the pod mounts; empty without one.
 	AgentConfigMap, PlanConfigMap string
-	// StartupFailed: the container ended by itself within the startup window, for a reason other than memory or its node.
-	StartupFailed bool
+	// FailedStarts is the number of starts of the container that are known to have failed, at most conclusiveFailures.
+	FailedStarts int
 
 	// Limit and Request are the container's memory in the spec; nil if not set.
 	Limit, Request *resource.Quantity
@@ -60,14 +62,17 @@ type Pod struct {
 	PodLimitLeft *resource.Quantity
 	// PodResources: the pod has pod-level resources, so its limits are not changed.
 	PodResources bool
-	QOS          corev1.PodQOSClass
+	// NodeCap is the largest limit that the pod's node can give; 0 if that is unknown.
+	NodeCap int64
+	QOS     corev1.PodQOSClass
 	// CPUGuaranteed: every container's CPU request equals its limit, so an equal pair of memory would make the pod Guaranteed.
 	CPUGuaranteed bool
 	Resize        ResizeState
 	// RestartsOnResize: the container's resizePolicy restarts it when its memory is resized.
 	RestartsOnResize bool
-	// Unschedulable: the scheduler finds no node with enough memory.
-	Unschedulable bool
+	// UnschedulableSince is the time since which the scheduler finds no node with enough memory; zero while it finds one, or while a node
+	// is on its way.
+	UnschedulableSince time.Time
 
 	// Report holds the facts from the pod's agent.
 	Report PodReport
@@ -127,11 +132,13 @@ func findPod(pods []Pod, name string) *Pod {
 	return nil
 }
 
-// podsOf derives the facts of pods for a container, sorted by name.
-func podsOf(pods []corev1.Pod, container string, nodes map[string]*corev1.Node) []Pod {
+// podsOf derives the facts of all pods for a container, sorted by name.
+func podsOf(w *World, container string) []Pod {
 	var all []Pod
-	for i := range pods {
-		all = append(all, PodOf(&pods[i], container, nodes))
+	for i := range w.Pods {
+		pod := PodOf(&w.Pods[i], container, w.Nodes)
+		pod.NodeCap = nodeCap(&w.Pods[i], container, w.Nodes, w.NodeRequests)
+		all = append(all, pod)
 	}
 	slices.SortFunc(all, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -149,6 +156,9 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 		Injected:         pod.Annotations[v1alpha1.PlanAnnotation] != "",
 		CPUGuaranteed:    cpuGuaranteed(pod.Spec.Containers) && cpuGuaranteed(pod.Spec.InitContainers),
 	}
+	if pod.DeletionTimestamp != nil {
+		facts.TerminatesBy = pod.DeletionTimestamp.Time
+	}
 	if node, known := nodes[pod.Spec.NodeName]; known {
 		facts.NodeLost = NodeLost(node)
 	}
@@ -160,6 +170,9 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 	facts.readSpec(pod, container)
 	facts.readStatus(pod, container)
 	facts.readConditions(pod.Status.Conditions)
+	if pod.Status.NominatedNodeName != "" { // a node on which room is being made, or one that is about to join
+		facts.UnschedulableSince = time.Time{}
+	}
 	return facts
 }
 
@@ -201,22 +214,62 @@ func (p *Pod) readStatus(pod *corev1.Pod, container string) {
 		}
 		p.ContainerDown = s.State.Waiting != nil || s.State.Terminated != nil
 		p.ImageID = s.ImageID
-		p.StartupFailed = pod.Status.Reason == "" && (startupFailed(s.State.Terminated) || startupFailed(s.LastTerminationState.Terminated))
+		if pod.Status.Reason == "" { // else the kubelet ended the pod
+			p.FailedStarts = failedStarts(s)
+		}
 	}
 }
 
-// startupWindow is the time within which an end of the container counts as a failed start. A JVM with an invalid option ends within a second. An
-// application without brokers gives up within a minute or two (default.api.timeout.ms is 60 s).
-const startupWindow = 2 * time.Minute
+// startupWindow is the time within which an end of the container counts as a failed start. A JVM with an invalid option or agent ends within a
+// second or two. An application without brokers gives up within a minute or two (default.api.timeout.ms is 60 s), a failed liveness probe
+// takes 30 s by default: neither is evidence about the start.
+const startupWindow = 10 * time.Second
 
-// startupFailed returns whether a container ended by itself within the startup window. An end with its node, by its memory limit, or by the
-// kubelet (the pod then has a reason, such as Evicted) does not count. After a restart of the node's runtime the kubelet gives the
-// reason ContainerStatusUnknown, and the runtime Unknown.
-func startupFailed(end *corev1.ContainerStateTerminated) bool {
-	if end == nil || slices.Contains([]string{"OOMKilled", "ContainerStatusUnknown", "Unknown"}, end.Reason) {
-		return false
+// conclusiveFailures is the number of failed starts after which an image counts as one that fails to start.
+const conclusiveFailures = 2
+
+// jvmStartErrors are the messages of a JVM that does not start (OpenJDK: src/java.base/share/native/libjli/emessages.h,
+// src/hotspot/share/runtime/java.cpp, src/java.instrument/share/native/libinstrument). A pod has them in its termination message if
+// terminationMessagePolicy is FallbackToLogsOnError.
+var jvmStartErrors = []string{
+	"Could not create the Java Virtual Machine",
+	"Error occurred during initialization of VM",
+	"Error occurred during initialization of boot layer",
+	"Error opening zip file or JAR manifest missing",
+	"processing of -javaagent failed",
+	"Unrecognized VM option",
+}
+
+// failedStarts returns the number of starts of a container that failed, as far as its last end shows: all of them are conclusive if the JVM
+// itself reports the failure.
+func failedStarts(s *corev1.ContainerStatus) int {
+	end := s.State.Terminated
+	ended := int(s.RestartCount)
+	if end == nil {
+		end = s.LastTerminationState.Terminated
 	}
-	return end.FinishedAt.Sub(end.StartedAt.Time) < startupWindow
+	if s.State.Running == nil {
+		ended++
+	}
+	switch {
+	case endedByNode(end):
+		return 0
+	case reportsStartError(end.Message):
+		return conclusiveFailures
+	case end.FinishedAt.Sub(end.StartedAt.Time) < startupWindow:
+		return min(max(ended, 1), conclusiveFailures)
+	}
+	return 0
+}
+
+// endedByNode returns whether a container has not ended, or ended with its node or by its memory limit. After a restart of the node's runtime
+// the kubelet gives the reason ContainerStatusUnknown, and the runtime Unknown.
+func endedByNode(end *corev1.ContainerStateTerminated) bool {
+	return end == nil || slices.Contains([]string{"OOMKilled", "ContainerStatusUnknown", "Unknown"}, end.Reason)
+}
+
+func reportsStartError(message string) bool {
+	return slices.ContainsFunc(jvmStartErrors, func(text string) bool { return strings.Contains(message, text) })
 }
 
 func (p *Pod) readConditions(conditions []corev1.PodCondition) {
@@ -226,22 +279,12 @@ func (p *Pod) readConditions(conditions []corev1.PodCondition) {
 			p.ReadySince = c.LastTransitionTime.Time
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
 			// The scheduler names the missing resource: "0/3 nodes are available: 3 Insufficient memory."
-			p.Unschedulable = strings.Contains(c.Message, "Insufficient memory")
+			if strings.Contains(c.Message, "Insufficient memory") {
+				p.UnschedulableSince = c.LastTransitionTime.Time
+			}
 		case c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue,
 			c.Type == corev1.PodResizeInProgress && c.Status == corev1.ConditionTrue && p.Resize.Condition == "":
 			p.Resize = ResizeState{Condition: c.Type, Reason: c.Reason, Message: c.Message}
 		}
 	}
-}
-
-// NodeLost returns whether a node is lost: it does not exist, or its kubelet has been silent for longer than the node controller's grace
-// period (50 s; k8s.io/kubernetes pkg/controller/nodelifecycle, condition Ready Unknown). A node that reports itself as not ready still
-// runs its pods.
-func NodeLost(node *corev1.Node) bool {
-	if node == nil {
-		return true
-	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
 }

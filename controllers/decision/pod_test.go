@@ -30,6 +30,12 @@ func withCondition(condition corev1.PodConditionType, status corev1.ConditionSta
 func TestPodOf(t *testing.T) {
 	hourAgo := testobjects.Now.Add(-time.Hour)
 	minuteAgo := testobjects.Now.Add(-time.Minute)
+	unschedulable := func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: metav1.NewTime(minuteAgo),
+			Message: "0/3 nodes are available: 3 Insufficient memory.",
+		})
+	}
 	lostNode := map[string]*corev1.Node{"node-0": testobjects.Node("node-0", corev1.ConditionUnknown)}
 	noNode := map[string]*corev1.Node{"node-0": nil}
 	unchanged := func(*corev1.Pod) {}
@@ -60,6 +66,7 @@ func TestPodOf(t *testing.T) {
 			func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }, nil,
 			func(p *Pod) {
 				p.Terminating = true
+				p.TerminatesBy = testobjects.Now
 				p.ReadySince = time.Time{}
 			},
 		},
@@ -99,7 +106,7 @@ func TestPodOf(t *testing.T) {
 			containerIs(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}), nil,
 			func(p *Pod) {
 				p.ContainerDown = true
-				p.StartupFailed = true
+				p.FailedStarts = 1
 			},
 		},
 		"memory resize restarts the container":   {restartOnResize, nil, func(p *Pod) { p.RestartsOnResize = true }},
@@ -125,8 +132,13 @@ func TestPodOf(t *testing.T) {
 		},
 		"not ready": {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, nil, func(p *Pod) { p.ReadySince = time.Time{} }},
 		"scheduler lacks memory": {
-			withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient memory."), nil,
-			func(p *Pod) { p.Unschedulable = true },
+			unschedulable, nil, func(p *Pod) { p.UnschedulableSince = minuteAgo },
+		},
+		"scheduler lacks memory, and a node is on its way": {
+			func(p *corev1.Pod) {
+				unschedulable(p)
+				p.Status.NominatedNodeName = "node-3"
+			}, nil, same,
 		},
 		"scheduler lacks CPU": {
 			withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."), nil, same,

@@ -37,7 +37,7 @@ func startedBefore(r *report.Report, started time.Time) bool {
 
 // suspectedPods returns the running pods whose connection is dead, which is known half a minute before Kubernetes reports their node as lost.
 // More than the plan tolerates at once is likely the operator's own network, and then none is suspected.
-func suspectedPods(pods []Pod, reports map[string]report.PodReport, podFailuresToTolerate *int32) map[string]bool {
+func suspectedPods(pods []Pod, reports map[string]report.PodReport, tolerated int) map[string]bool {
 	silent := map[string]bool{}
 	running := runningPods(pods)
 	for _, p := range running {
@@ -45,15 +45,15 @@ func suspectedPods(pods []Pod, reports map[string]report.PodReport, podFailuresT
 			silent[p.Name] = true
 		}
 	}
-	if len(silent) > min(tolerated(running, podFailuresToTolerate), len(running)-1) {
+	if len(silent) > min(tolerated, len(running)-1) {
 		return nil
 	}
 	return silent
 }
 
 // withReports returns the pods with the facts from their agents.
-func withReports(pods []Pod, reports map[string]report.PodReport, podFailuresToTolerate *int32) []Pod {
-	suspected := suspectedPods(pods, reports, podFailuresToTolerate)
+func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int) []Pod {
+	suspected := suspectedPods(pods, reports, tolerated)
 	all := slices.Clone(pods)
 	for i := range all {
 		p := &all[i]

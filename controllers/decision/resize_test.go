@@ -209,11 +209,16 @@ func TestInjectedMemory(t *testing.T) {
 	wantNoDiff(t, "lowered memory", want, injectedMemory(f, 256*mib, 200*mib))
 }
 
-// TestWithdrawal: injected memory is withdrawn where pods cannot be created or placed with it, until a relevant change or for an hour.
+// TestWithdrawal: injected memory is withdrawn where pods cannot be created or placed with it, until a relevant change or for a back-off.
 func TestWithdrawal(t *testing.T) {
 	const template, limit = 1024 * mib, 2048 * mib
 	withdrawn := func(limit, forLimit int64, ago time.Duration) *Withdrawal {
-		return &Withdrawal{Limit: limit, ForLimit: forLimit, Since: testobjects.Now.Add(-ago)}
+		return &Withdrawal{Limit: limit, ForLimit: forLimit, Since: testobjects.Now.Add(-ago), Failures: 1}
+	}
+	again := func(failures int, ago time.Duration) *Withdrawal {
+		w := withdrawn(limit, template, ago)
+		w.Failures = failures
+		return w
 	}
 	now := withdrawn(limit, template, 0)
 	injected := func(changes ...testobjects.Change[v1alpha1.PodInjection]) *v1alpha1.PodInjection {
@@ -227,26 +232,23 @@ func TestWithdrawal(t *testing.T) {
 		}
 		return injection
 	}
+	annotated := func(w *Withdrawal) testobjects.Change[v1alpha1.PodInjection] {
+		return func(i *v1alpha1.PodInjection) { i.Annotations = map[string]string{AnnotationWithdrawal: w.String()} }
+	}
 	withRequest := func(i *v1alpha1.PodInjection) { i.Spec.Memory.Request = i.Spec.Memory.Limit }
-	unavailableFor := func(ago time.Duration) *v1alpha1.StreamApp {
-		return testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "4Gi"), func(app *v1alpha1.StreamApp) {
-			app.Status.PodsUnavailableSinceTime = new(metav1.NewTime(testobjects.Now.Add(-ago)))
-		})
-	}
-	unschedulable := func(p *corev1.Pod) {
-		p.Status.Phase = corev1.PodPending
-		p.Spec.NodeName = ""
-		p.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient memory.",
-		}}
-	}
-	notInjected := func(p *corev1.Pod) { p.Annotations = nil }
-	notReady := func(p *corev1.Pod) { p.Status.Conditions = nil }
-	readyFor := func(ago time.Duration) testobjects.Change[corev1.Pod] {
+	unschedulableFor := func(ago time.Duration) testobjects.Change[corev1.Pod] {
 		return func(p *corev1.Pod) {
-			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(testobjects.Now.Add(-ago))
+			p.Status.Phase = corev1.PodPending
+			p.Spec.NodeName = ""
+			p.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(testobjects.Now.Add(-ago)),
+				Message: "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint(s).",
+			}}
 		}
 	}
+	unschedulable := unschedulableFor(5 * time.Minute)
+	nominated := func(p *corev1.Pod) { p.Status.NominatedNodeName = "node-9" }
+	notInjected := func(p *corev1.Pod) { p.Annotations = nil }
 	failing := testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails)
 	failsOtherwise := testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails, func(d *appsv1.Deployment) {
 		d.Status.Conditions[0].Message = "error looking up service account shop/orders: not found"
@@ -258,33 +260,45 @@ func TestWithdrawal(t *testing.T) {
 	two := testobjects.RunningPods(2, "1Gi")
 	three := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi"))
 	one := testobjects.StatefulSet(1, testobjects.PodTemplate("1Gi"))
-	slow := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi"), func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 60 })
+	onePod := func(changes ...testobjects.Change[corev1.Pod]) []*corev1.Pod {
+		return []*corev1.Pod{testobjects.RunningPod(0, "2Gi", changes...)}
+	}
+	const quota = `create Pod orders-2 in StatefulSet orders failed error: pods "orders-2" is forbidden: `
 	cases := map[string]struct {
 		input fixture
 		want  *Withdrawal
 	}{
-		"no injection yet":                     {fixture{workload: failing}, nil},
-		"pods run":                             {fixture{injection: injected()}, nil},
-		"pods cannot be created":               {fixture{injection: injected(), workload: failing}, now},
-		"pods cannot be created without it":    {fixture{injection: withoutMemory(""), workload: failing}, nil},
-		"pods cannot be created, other reason": {fixture{injection: injected(), workload: failsOtherwise}, nil},
-		"injected pod is unschedulable": {
-			fixture{injection: injected(withRequest), workload: one, pods: []*corev1.Pod{testobjects.RunningPod(0, "2Gi", unschedulable)}}, now,
+		"no injection yet":                            {fixture{workload: failing}, nil},
+		"pods run":                                    {fixture{injection: injected()}, nil},
+		"pods cannot be created":                      {fixture{injection: injected(), workload: failing}, now},
+		"pods cannot be created without it":           {fixture{injection: withoutMemory(""), workload: failing}, nil},
+		"pods cannot be created, other reason":        {fixture{injection: injected(), workload: failsOtherwise}, nil},
+		"injected pod is unschedulable for 5 minutes": {fixture{injection: injected(withRequest), workload: one, pods: onePod(unschedulable)}, now},
+		"injected pod is unschedulable for 90 s": {
+			fixture{injection: injected(withRequest), workload: one, pods: onePod(unschedulableFor(90 * time.Second))}, nil,
+		},
+		"injected pod is unschedulable, and a node is on its way": {
+			fixture{injection: injected(withRequest), workload: one, pods: onePod(unschedulable, nominated)}, nil,
 		},
 		"injected pod is unschedulable with the template's request": {
-			fixture{injection: injected(), workload: one, pods: []*corev1.Pod{testobjects.RunningPod(0, "2Gi", unschedulable)}}, nil,
+			fixture{injection: injected(), workload: one, pods: onePod(unschedulable)}, nil,
 		},
 		"other pod is unschedulable": {
-			fixture{injection: injected(withRequest), workload: one, pods: []*corev1.Pod{testobjects.RunningPod(0, "2Gi", unschedulable, notInjected)}}, nil,
+			fixture{injection: injected(withRequest), workload: one, pods: onePod(unschedulable, notInjected)}, nil,
 		},
-		"pod not created for 30 s": {fixture{app: unavailableFor(30 * time.Second), injection: injected(), workload: three, pods: two}, now},
-		"pod not created for 29 s": {fixture{app: unavailableFor(29 * time.Second), injection: injected(), workload: three, pods: two}, nil},
-		"pod not created, its controller waits for another pod": {
-			fixture{app: unavailableFor(time.Hour), injection: injected(), workload: three, pods: testobjects.RunningPods(2, "1Gi", notReady)}, nil,
+		"pod of a StatefulSet not created, quota": {
+			fixture{injection: injected(), workload: three, pods: two, createFailure: quota + "exceeded quota: shared, requested: limits.memory=2Gi"}, now,
 		},
-		"pod not created, its controller waits for minReadySeconds": {
-			fixture{app: unavailableFor(time.Hour), injection: injected(), workload: slow, pods: testobjects.RunningPods(2, "1Gi", readyFor(time.Minute))}, nil,
+		"pod of a StatefulSet not created, LimitRange": {
+			fixture{injection: injected(), workload: three, pods: two, createFailure: quota + "maximum memory usage per Container is 1Gi, but limit is 2Gi"}, now,
 		},
+		"pod of a StatefulSet not created, quota of CPU": {
+			fixture{injection: injected(), workload: three, pods: two, createFailure: quota + "exceeded quota: shared, requested: limits.cpu=2"}, nil,
+		},
+		"pod of a StatefulSet not created, pod security": {
+			fixture{injection: injected(), workload: three, pods: two, createFailure: quota + `violates PodSecurity "restricted:latest": in-memory volume`}, nil,
+		},
+		"pod of a StatefulSet not created, reason unknown": {fixture{injection: injected(), workload: three, pods: two}, nil},
 		"withdrawn": {fixture{injection: withoutMemory(now.String())}, now},
 		"withdrawn with a smaller limit: a larger one would fail as well": {
 			fixture{injection: withoutMemory(withdrawn(1500*mib, template, time.Minute).String())}, withdrawn(1500*mib, template, time.Minute),
@@ -294,13 +308,30 @@ func TestWithdrawal(t *testing.T) {
 		},
 		"withdrawn, StreamApp edited":        {fixture{injection: withoutMemory(now.String()), app: edited}, nil},
 		"withdrawn for another template":     {fixture{injection: withoutMemory(withdrawn(limit, 900*mib, 0).String())}, nil},
-		"withdrawn for 59 minutes":           {fixture{injection: withoutMemory(withdrawn(limit, template, 59*time.Minute).String())}, withdrawn(limit, template, 59*time.Minute)},
-		"withdrawn for an hour":              {fixture{injection: withoutMemory(withdrawn(limit, template, time.Hour).String())}, nil},
+		"ended":                              {fixture{injection: withoutMemory(withdrawn(limit, template, 5*time.Minute).String())}, withdrawn(limit, template, 5*time.Minute)},
+		"ended two hours ago":                {fixture{injection: withoutMemory(withdrawn(limit, template, 125*time.Minute).String())}, nil},
+		"fails again":                        {fixture{injection: injected(annotated(again(1, 6*time.Minute))), workload: failing}, again(2, 0)},
+		"fails for the third time":           {fixture{injection: injected(annotated(again(2, 11*time.Minute))), workload: failing}, again(3, 0)},
 		"unreadable annotation":              {fixture{injection: withoutMemory("nonsense")}, nil},
 		"annotation with an unreadable time": {fixture{injection: withoutMemory(`{"limit":2147483648,"forLimit":1073741824,"since":"noon"}`)}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { wantNoDiff(t, "withdrawal", c.want, withdrawalOf(c.input.facts(t))) })
+	}
+}
+
+// TestBackOff: injected memory stays withdrawn longer after each failure, up to an hour.
+func TestBackOff(t *testing.T) {
+	for failures, want := range map[int]time.Duration{
+		0: 5 * time.Minute, 1: 5 * time.Minute, 2: 10 * time.Minute, 3: 20 * time.Minute, 4: 40 * time.Minute, 5: time.Hour, 1000: time.Hour,
+	} {
+		w := &Withdrawal{Since: testobjects.Now, Failures: failures}
+		if got := w.retryAt().Sub(testobjects.Now); got != want {
+			t.Errorf("after %d failures: %v, want %v", failures, got, want)
+		}
+		if !w.active(testobjects.Now.Add(want-time.Second)) || w.active(testobjects.Now.Add(want)) {
+			t.Errorf("after %d failures: not active until exactly %v", failures, want)
+		}
 	}
 }
 

@@ -4,11 +4,12 @@
 package decision
 
 import (
-	"time"
+	"cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
@@ -21,11 +22,11 @@ type Workload struct {
 	Replicas int
 	// RollingOut: pods of an older revision are still to be replaced.
 	RollingOut bool
-	Template   *corev1.PodTemplateSpec
+	// MaxUnavailable is the number of pods that a rolling update takes away at once; 0 if it takes none, or all.
+	MaxUnavailable int
+	Template       *corev1.PodTemplateSpec
 	// StartsInOrder: the pods of a cold start become ready one after the other, so the first one runs every task for a while.
 	StartsInOrder bool
-	// MinReady is how long a pod must be ready before its controller continues with the next.
-	MinReady time.Duration
 	// CreateFailure is the message with which the controller of a Deployment reports that it cannot create pods.
 	CreateFailure string
 }
@@ -45,10 +46,12 @@ func workloadOf(set *appsv1.StatefulSet, deployment *appsv1.Deployment) *Workloa
 func statefulSetOf(set *appsv1.StatefulSet) *Workload {
 	workload := &Workload{
 		Kind: v1alpha1.KindStatefulSet, Name: set.Name, UID: set.UID, Replicas: replicasOf(set.Spec.Replicas), Template: &set.Spec.Template,
-		MinReady:      time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		StartsInOrder: set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
 	}
 	workload.RollingOut = set.Status.ObservedGeneration < set.Generation || hasOutdatedPods(set, workload.Replicas)
+	if strategy := set.Spec.UpdateStrategy; strategy.RollingUpdate != nil && strategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		workload.MaxUnavailable = shareOf(strategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1), workload.Replicas, true)
+	}
 	return workload
 }
 
@@ -73,7 +76,10 @@ func deploymentOf(deployment *appsv1.Deployment) *Workload {
 	workload := &Workload{
 		Kind: v1alpha1.KindDeployment, Name: deployment.Name, UID: deployment.UID,
 		Replicas: replicasOf(deployment.Spec.Replicas), Template: &deployment.Spec.Template,
-		MinReady: time.Duration(deployment.Spec.MinReadySeconds) * time.Second,
+	}
+	if strategy := deployment.Spec.Strategy; strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		rolling := cmp.Or(strategy.RollingUpdate, &appsv1.RollingUpdateDeployment{})
+		workload.MaxUnavailable = shareOf(rolling.MaxUnavailable, intstr.FromString("25%"), workload.Replicas, false)
 	}
 	status := &deployment.Status
 	workload.RollingOut = status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas < min(status.Replicas, int32(workload.Replicas))
@@ -87,6 +93,19 @@ func deploymentOf(deployment *appsv1.Deployment) *Workload {
 		}
 	}
 	return workload
+}
+
+// shareOf returns a number of pods that is given as a number or as a percentage of the replicas. A percentage is rounded down for a
+// Deployment and up for a StatefulSet (k8s.io/api apps/v1, maxUnavailable). A value that is neither counts as the default.
+func shareOf(value *intstr.IntOrString, byDefault intstr.IntOrString, replicas int, roundUp bool) int {
+	share, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(value, &byDefault), replicas, roundUp)
+	if err != nil {
+		share, _ = intstr.GetScaledValueFromIntOrPercent(&byDefault, replicas, roundUp)
+	}
+	if share >= replicas { // no pod would survive to be protected
+		return 0
+	}
+	return max(0, share)
 }
 
 // replicasOf applies the documented default of both kinds.

@@ -35,10 +35,15 @@ type World struct {
 	// StatefulSet or Deployment is the target, whichever kind it has; both are nil if it does not exist.
 	StatefulSet *appsv1.StatefulSet
 	Deployment  *appsv1.Deployment
+	// CreateFailure is the message of the newest event with which the controller of a StatefulSet reports that it cannot create a pod; empty
+	// without one. A Deployment has a condition for it.
+	CreateFailure string
 	// Pods are the pods of the target.
 	Pods []corev1.Pod
 	// Nodes are the nodes of the pods, by name. A nil entry is a node that does not exist. A node without an entry counts as healthy.
 	Nodes map[string]*corev1.Node
+	// NodeRequests are the memory requests of all pods on these nodes, in bytes by the node's name, as the scheduler counts them.
+	NodeRequests map[string]int64
 	// LimitRanges and ResourceQuotas are those of the namespace.
 	LimitRanges    []corev1.LimitRange
 	ResourceQuotas []corev1.ResourceQuota
@@ -137,7 +142,7 @@ func AgentEndpoints(w World) []AgentEndpoint {
 		return nil
 	}
 	var endpoints []AgentEndpoint
-	for _, p := range runningPods(podsOf(w.Pods, container.Name, w.Nodes)) {
+	for _, p := range runningPods(podsOf(&w, container.Name)) {
 		if p.AgentConfigMap == "" {
 			continue
 		}

@@ -25,7 +25,7 @@ func TestInvalidSpecs(t *testing.T) {
 		},
 		"a mode": {
 			func(s *v1alpha1.StreamAppSpec) { s.Mode = "Force" },
-			`spec.mode: Unsupported value: "Force": supported values: "Observe", "Enforce"`,
+			`spec.mode: Unsupported value: "Force": supported values: "Observe", "Hold", "Enforce"`,
 		},
 		"a kind of store": {
 			func(s *v1alpha1.StreamAppSpec) { s.Streams.Stores[0].Kind = "Queue" },

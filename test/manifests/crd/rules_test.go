@@ -66,9 +66,10 @@ func streamAppWith(spec string) string {
 
 func TestStreamAppRules(t *testing.T) {
 	const (
-		size64    = "must be at least 64Mi: a JVM with Kafka Streams does not start with less"
-		aboveZero = "must be larger than 0"
-		topicName = "must consist of letters, digits, '.', '_' and '-', like the name of a topic"
+		size64     = "must be at least 64Mi: a JVM with Kafka Streams does not start with less"
+		atMost16Ti = "must be at most 16Ti"
+		aboveZero  = "must be larger than 0"
+		topicName  = "must consist of letters, digits, '.', '_' and '-', like the name of a topic"
 	)
 	store := func(rest string) string { return "streams: {stores: [{name: s, " + rest + "}]}" }
 	testRules(t, loadSchema(t, crd.StreamApps), streamAppWith, map[string]ruleCase{
@@ -81,11 +82,30 @@ func TestStreamAppRules(t *testing.T) {
 		"own caches":         {"streams: {ownCaches: Replace}", "streams: {ownCaches: Share}", "Unsupported value"},
 		"an unknown field":   {"mode: Observe", "modus: Observe", "unknown field"},
 
-		"smallest limit": {"memory: {minLimit: 64Mi}", "memory: {minLimit: 63Mi}", "minLimit " + size64},
-		"largest limit":  {"memory: {maxLimit: 64Mi}", "memory: {maxLimit: 100k}", "maxLimit " + size64},
+		"smallest limit": {"memory: {minLimit: 64Mi, maxLimit: 1Gi}", "memory: {minLimit: 63Mi, maxLimit: 1Gi}", "minLimit " + size64},
+		"smallest limit without a largest": {
+			"memory: {maxLimit: 1Gi}",
+			"memory: {minLimit: 1Gi}",
+			"minLimit requires maxLimit: without it nothing bounds the limit",
+		},
+		"largest minLimit": {
+			"memory: {minLimit: 16Ti, maxLimit: 16Ti}",
+			"memory: {minLimit: 17Ti, maxLimit: 17Ti}",
+			"minLimit " + atMost16Ti,
+		},
+		"largest maxLimit":          {"memory: {maxLimit: 16Ti}", "memory: {maxLimit: 10E}", "maxLimit " + atMost16Ti},
+		"size of a pin":             {"memory: {pins: [{region: Metaspace, size: 16Ti}]}", "memory: {pins: [{region: Metaspace, size: 17Ti}]}", "size " + atMost16Ti},
+		"largest average record":    {"streams: {records: {averageSize: 16Ti}}", "streams: {records: {averageSize: 10E}}", "averageSize " + atMost16Ti},
+		"largest record":            {"streams: {records: {largestSize: 16Ti}}", "streams: {records: {largestSize: 10E}}", "largestSize " + atMost16Ti},
+		"largest batch":             {"streams: {records: {largestBatchSize: 16Ti}}", "streams: {records: {largestBatchSize: 10E}}", "largestBatchSize " + atMost16Ti},
+		"smallest application heap": {"jvm: {applicationHeap: 0}", "jvm: {applicationHeap: -1Gi}", "applicationHeap must not be negative"},
+		"largest application heap":  {"jvm: {applicationHeap: 16Ti}", "jvm: {applicationHeap: 10E}", "applicationHeap " + atMost16Ti},
+		"smallest native memory":    {"jvm: {applicationNative: 0}", "jvm: {applicationNative: -1}", "applicationNative must not be negative"},
+		"largest native memory":     {"jvm: {applicationNative: 16Ti}", "jvm: {applicationNative: 10E}", "applicationNative " + atMost16Ti},
+		"largest limit":             {"memory: {maxLimit: 64Mi}", "memory: {maxLimit: 100k}", "maxLimit " + size64},
 		"limits as plain numbers": {
 			"memory: {minLimit: 67108864, maxLimit: 67108864}",
-			"memory: {minLimit: 1}",
+			"memory: {minLimit: 1, maxLimit: 67108864}",
 			"minLimit " + size64,
 		},
 		"a limit that is no quantity": {"memory: {maxLimit: 1Gi}", "memory: {maxLimit: much}", "should match"},
@@ -327,13 +347,14 @@ func TestNameOfAStreamApp(t *testing.T) {
 
 func TestPodInjectionRules(t *testing.T) {
 	const (
-		aboveZero = "must be larger than 0"
-		pair      = "options must begin with '@' for JDK_JAVA_OPTIONS, and with -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
-		name      = "planConfigMap must be the name of a ConfigMap and begin with streamweir-"
-		launcher  = "optionsVariable: JDK_JAVA_OPTIONS, options: '@/etc/streamweir/plan/jvm.options', "
-		tools     = "optionsVariable: JAVA_TOOL_OPTIONS, options: '-XX:VMOptionsFile=/etc/streamweir/plan/jvm.options', "
-		crossed   = "optionsVariable: JAVA_TOOL_OPTIONS, options: '@/etc/streamweir/plan/jvm.options', "
-		plan      = "planConfigMap: streamweir-orders"
+		atMost16Ti = "must be at most 16Ti"
+		aboveZero  = "must be larger than 0"
+		pair       = "options must begin with '@' for JDK_JAVA_OPTIONS, and with -XX:VMOptionsFile for JAVA_TOOL_OPTIONS"
+		name       = "planConfigMap must be the name of a ConfigMap and begin with streamweir-"
+		launcher   = "optionsVariable: JDK_JAVA_OPTIONS, options: '@/etc/streamweir/plan/jvm.options', "
+		tools      = "optionsVariable: JAVA_TOOL_OPTIONS, options: '-XX:VMOptionsFile=/etc/streamweir/plan/jvm.options', "
+		crossed    = "optionsVariable: JAVA_TOOL_OPTIONS, options: '@/etc/streamweir/plan/jvm.options', "
+		plan       = "planConfigMap: streamweir-orders"
 	)
 	withSpec := func(spec string) string {
 		return "{apiVersion: streamweir.dev/v1alpha1, kind: PodInjection, metadata: {name: a}, spec: {" +

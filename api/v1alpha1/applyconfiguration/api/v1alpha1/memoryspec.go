@@ -15,14 +15,14 @@ import (
 //
 // MemorySpec configures the allowed limits and the goals of a plan.
 type MemorySpecApplyConfiguration struct {
-	// minLimit is the smallest memory limit that the operator may set on the container, at least 64Mi. If neither
-	// minLimit nor maxLimit is set, the operator keeps the limit of the pod template and plans within it.
+	// minLimit is the smallest memory limit that the operator may set on the container, from 64Mi to 16Ti. It requires
+	// maxLimit. If neither is set, the operator keeps the limit of the pod template and plans within it.
 	MinLimit *resource.Quantity `json:"minLimit,omitempty"`
-	// maxLimit is the largest memory limit that the operator may set on the container, at least 64Mi.
+	// maxLimit is the largest memory limit that the operator may set on the container, from 64Mi to 16Ti. If only
+	// maxLimit is set, the limit is never below that of the pod template, unless the template has more than maxLimit.
 	MaxLimit *resource.Quantity `json:"maxLimit,omitempty"`
 	// podFailuresToTolerate is the number of pod failures after which every remaining pod must still fit its limit. If
-	// not set, it is the larger of 1 and the largest number of pods of the application on one node; a node with all of
-	// its pods does not count.
+	// not set, it is the number of pods that a rolling update of the workload takes away at once, at least 1.
 	PodFailuresToTolerate *int32 `json:"podFailuresToTolerate,omitempty"`
 	// headroomPercent is the share of the limit, in percent, that the plan leaves free. If not set, it is 10.
 	HeadroomPercent *int32 `json:"headroomPercent,omitempty"`

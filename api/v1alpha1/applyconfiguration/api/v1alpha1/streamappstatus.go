@@ -28,7 +28,8 @@ type StreamAppStatusApplyConfiguration struct {
 	Pods *int32 `json:"pods,omitempty"`
 	// unavailablePods is the number of replicas that are not running.
 	UnavailablePods *int32 `json:"unavailablePods,omitempty"`
-	// podsUnavailableSinceTime is the time at which the number of running pods fell below the number of replicas.
+	// podsUnavailableSinceTime is the time since which pods are unavailable that are not expected back: no replacement is
+	// pending, or more pods are unavailable than the plan covers.
 	// After 30 seconds the missing pods count as pod failures.
 	PodsUnavailableSinceTime *metav1.Time `json:"podsUnavailableSinceTime,omitempty"`
 	// tasks is the last known number of tasks of the application.
