@@ -71,11 +71,13 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	if err != nil {
 		return err
 	}
-	if found != nil && maps.Equal(found.Data, files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded {
+	memory := d.MemoryText()
+	published := found != nil && maps.Equal(found.Data, files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded
+	if published && found.Annotations[decision.AnnotationMemory] == memory {
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "revision", d.Revision)
-	intent := configMapIntent(d, name).WithData(files)
+	intent := configMapIntent(d, name).WithData(files).WithAnnotations(map[string]string{decision.AnnotationMemory: memory})
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
@@ -91,7 +93,7 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	if !maps.Equal(stored.Data, files) {
 		return fmt.Errorf("ConfigMap %s does not contain the written plan: another client writes it", name)
 	}
-	outcome.Published = true
+	outcome.Published = !published // else only the memory has changed
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers/decision"
 	"streamweir.dev/streamweir/internal/testobjects"
@@ -52,7 +53,7 @@ func (w *podWrites) reconciler() *StreamAppReconciler {
 // markWritten makes the plan and the injection of a decision those of an earlier pass, so that only pods are left to be written.
 func markWritten(d *decision.Decision) {
 	d.Facts.PlanConfigMap = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}}}, Data: d.Files,
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}}}, Data: planfile.WithToken(d.Files, nil),
 	}
 	d.Facts.Injection = &v1alpha1.PodInjection{
 		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.App.UID}}}, Spec: *d.Injection,

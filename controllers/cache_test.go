@@ -62,7 +62,7 @@ func TestTrimmedPodKeepsEverythingThatAPassReads(t *testing.T) {
 	nodes := map[string]*corev1.Node{"node-0": nil}
 	wantNoDiff(t, "facts", decision.PodOf(before, testobjects.Container, nodes), decision.PodOf(after, testobjects.Container, nodes))
 	refreshes := func(pod *corev1.Pod) map[string]decision.Refresh {
-		return decision.Recall(testobjects.StreamApp(), nil, []corev1.Pod{*pod}, decision.Volatile{}).Refreshes
+		return decision.Recall(testobjects.StreamApp(), nil, nil, []corev1.Pod{*pod}, decision.Volatile{}).Refreshes
 	}
 	wantNoDiff(t, "refreshes", map[string]decision.Refresh{"orders-0": {Count: 2, At: testobjects.Now}}, refreshes(after))
 	if target, owned := decision.OwnerOf(after); !owned || target.String() != "StatefulSet/orders" {

@@ -73,7 +73,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if wait := decision.AwaitSources(world); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // a response of a source causes a pass earlier
 	}
-	memory := decision.Recall(&app, world.Injection, world.Pods, r.volatile.get(request.String()))
+	memory := decision.Recall(&app, world.PlanConfigMap, world.Injection, world.Pods, r.volatile.get(request.String()))
 
 	// Decide.
 	decided := decision.Decide(world, memory)

@@ -59,7 +59,7 @@ func worldWithSmallLimits() decision.World {
 // pass decides and applies as Reconcile does. It returns the pods whose resize was requested, and the outcome.
 func pass(t *testing.T, r *StreamAppReconciler, world decision.World) (requested []string, outcome *decision.Outcome) {
 	t.Helper()
-	d := decision.Decide(world, decision.Recall(world.App, world.Injection, world.Pods, r.volatile.get(testobjects.App)))
+	d := decision.Decide(world, decision.Recall(world.App, world.PlanConfigMap, world.Injection, world.Pods, r.volatile.get(testobjects.App)))
 	for _, resize := range d.Resizes {
 		requested = append(requested, resize.Pod)
 	}

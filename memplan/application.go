@@ -11,6 +11,8 @@ type PodKind struct {
 	Injected bool
 	// Bounded pods have one shared block cache for all their RocksDB stores.
 	Bounded bool
+	// Heap is the largest heap of the running process; 0 if it is not known.
+	Heap Bytes
 }
 
 // Application is the input of [PlanApplication]: a workload with its pods.

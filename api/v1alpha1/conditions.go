@@ -172,6 +172,9 @@ const (
 	// memory.
 	ReasonNotBounded = "NotBounded"
 
+	// ReasonPlanClamped: a process started with less memory than its plan assumes, so its agent reduced the shared cache.
+	ReasonPlanClamped = "PlanClamped"
+
 	// ReasonPublishing: pods have not acknowledged the published plan yet.
 	ReasonPublishing = "Publishing"
 
@@ -203,6 +206,10 @@ const (
 	// ReasonBestEffort: the pods have neither requests nor limits (QoS class BestEffort), so memory cannot be
 	// budgeted.
 	ReasonBestEffort = "BestEffort"
+
+	// ReasonReportPortShared: pods with the host's network share the port of the report with another process of their
+	// node, so the agents of some pods cannot serve their reports.
+	ReasonReportPortShared = "ReportPortShared"
 
 	// ReasonInvalidSettings: settings contradict each other, or Kafka Streams or the JVM would reject their values.
 	ReasonInvalidSettings = "InvalidSettings"

@@ -377,6 +377,13 @@ type MeasuredRegions struct {
 	// +optional
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
 
+	// heapPercent is the percentage of the limit that the JVM has as its heap, if the image sets it outside of the pod
+	// template. Without it the plan decides the heap.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	HeapPercent *int32 `json:"heapPercent,omitempty"`
+
 	// averageRecord is the average size of the written records.
 	// +optional
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`

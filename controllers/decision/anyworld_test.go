@@ -22,24 +22,29 @@ import (
 // simulatedSeeds is the number of simulations, simulatedPasses the number of passes with events between them. Without events a World must
 // have come to rest after settlingPasses.
 const (
-	simulatedSeeds  = 80
-	simulatedPasses = 8
+	simulatedSeeds  = 300
+	simulatedPasses = 6
 	settlingPasses  = 4
 )
 
-// TestAnyWorld checks the properties of a decision in random worlds over several passes. The writes of each pass are in the World of the
-// next one, and random events happen between them.
+// TestAnyWorld checks the properties of a decision in random worlds over several passes. The writes of each pass, frozen ones included, are in
+// the World of the next one, and random events happen between them: sources, pods, nodes, the StreamApp and the workload come and go, and the
+// operator restarts.
 func TestAnyWorld(t *testing.T) {
 	_, _ = time.Now().Zone() // loads the time zone of decoded times; loading it later would count as a change of the World
-	reached := map[string]bool{}
+	reached := map[string]bool{"sources are awaited": false}
 	run := 0
 	for seed := range uint64(simulatedSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			run++
 			s := newSimulation(t, seed)
 			for range simulatedPasses {
-				for situation, is := range situationsOf(s.pass(t)) {
-					reached[situation] = reached[situation] || is
+				if AwaitSources(s.w) > 0 {
+					reached["sources are awaited"] = true
+				} else {
+					for situation, is := range situationsOf(s.pass(t)) {
+						reached[situation] = reached[situation] || is
+					}
 				}
 				s.event()
 			}
@@ -61,6 +66,9 @@ func situationsOf(d *Decision) map[string]bool {
 		"frozen, too little memory": d.Frozen.Reason == v1alpha1.ReasonInsufficientMemory,
 		"frozen, invalid settings":  d.Frozen.Reason == v1alpha1.ReasonInvalidSettings,
 		"frozen, scaled to zero":    d.Frozen.Reason == v1alpha1.ReasonNoPods,
+		"held":                      d.Frozen.Reason == v1alpha1.ReasonHeld,
+		"a load is remembered":      len(f.Assignment.Remembered) > 0,
+		"a pod was never seen":      f.Assignment.Unseen > 0,
 		"a limit is raised":         len(d.Resizes) > 0,
 		"a resize needs a restart":  len(d.Restarts) > 0,
 		"a resize was refused":      len(d.Refused) > 0,
@@ -86,7 +94,7 @@ func situationsOf(d *Decision) map[string]bool {
 func (s *simulation) pass(t *testing.T) *Decision {
 	t.Helper()
 	s.countUsedMemory()
-	m := Recall(s.w.App, s.w.Injection, s.w.Pods, s.volatile)
+	m := Recall(s.w.App, s.w.PlanConfigMap, s.w.Injection, s.w.Pods, s.volatile)
 	before := dump.ForHash(s.w) + dump.ForHash(m)
 	d := Decide(s.w, m)
 	d.status() // does not change the decision, as the comparisons below show
@@ -106,7 +114,10 @@ func (s *simulation) pass(t *testing.T) *Decision {
 	}
 	next := store(t, s.w, &d, o)
 	if d.Facts.plannable() && next.Injection != nil {
-		wantNoDiff(t, "restored memory", d.Memory, Recall(next.App, next.Injection, next.Pods, d.Memory.Volatile))
+		wantNoDiff(t, "restored memory", d.Memory, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, d.Memory.Volatile))
+	}
+	if d.Files != nil { // then a restart of the operator loses no knowledge
+		wantNoDiff(t, "memory of another process", d.Memory.Assignment, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, Volatile{}).Assignment)
 	}
 	s.w = next
 	s.volatile = d.Memory.Volatile
@@ -121,7 +132,7 @@ func (s *simulation) pass(t *testing.T) *Decision {
 // wantStillFrozen: a pass after a frozen one is frozen for the same reason, as long as nothing has happened.
 func (s *simulation) wantStillFrozen(t *testing.T, d *Decision) {
 	t.Helper()
-	next := Decide(s.w, Recall(s.w.App, s.w.Injection, s.w.Pods, s.volatile))
+	next := Decide(s.w, Recall(s.w.App, s.w.PlanConfigMap, s.w.Injection, s.w.Pods, s.volatile))
 	// An edit ends a rollout for one pass. In the next one the limit stays again.
 	if rolloutInProgress(&d.Facts) == rolloutInProgress(&next.Facts) && next.Frozen.Reason != d.Frozen.Reason {
 		t.Errorf("frozen for %+v, and in the next pass for %+v", d.Frozen, next.Frozen)
@@ -133,6 +144,7 @@ func (s *simulation) settle(t *testing.T) {
 	t.Helper()
 	s.refuses = false
 	s.defers = false
+	s.w.TrackedSince = s.w.TrackedSince.Add(-sourcesGrace)
 	s.volatile.RefusedResizes = nil
 	for range settlingPasses {
 		s.finishResizes()
@@ -147,6 +159,9 @@ func (s *simulation) settle(t *testing.T) {
 	wantNoDiff(t, "files", last.Files, again.Files)
 	wantNoDiff(t, "injection", last.Injection, again.Injection)
 	wantNoDiff(t, "memory", last.Memory, again.Memory)
+	if last.Files != nil && again.MemoryText() != last.MemoryText() {
+		t.Error("the memory is written again")
+	}
 }
 
 // shuffled returns the World with its lists in another order.
@@ -278,7 +293,7 @@ func wantSafePlan(t *testing.T, d *Decision) {
 		least = min(least, storedLimit(&d.Facts))
 	}
 	for i := range d.Facts.Pods {
-		if p := &d.Facts.Pods[i]; p.Injected && p.readsPlan() {
+		if p := &d.Facts.Pods[i]; d.Facts.readsPlan(p) {
 			least = min(least, p.EffectiveLimit().Value())
 		}
 	}

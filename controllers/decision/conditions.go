@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 )
@@ -90,6 +91,29 @@ var compatibleChain = []check{
 		}
 		return isFalse(v1alpha1.ReasonInvalidSettings, strings.Join(d.Plan.Invalid, "; "))
 	},
+	reportPortShared,
+}
+
+// reportPortShared finds pods with the host's network whose agent cannot serve its report: another process of the node has its port. The second
+// pod of a node is one of them; a report of another pod, or one that requires another token, is that of another process.
+func reportPortShared(f *Facts, _ *Decision, _ *Outcome) *verdict {
+	if f.Workload == nil || !f.Workload.Template.Spec.HostNetwork || f.AgentConfigMap == "" {
+		return nil
+	}
+	perNode := map[string]int{}
+	for _, p := range runningPods(f.Pods) {
+		if p.Node != "" && p.AgentConfigMap != "" {
+			perNode[p.Node]++
+		}
+	}
+	for _, p := range runningPods(f.Pods) {
+		err := p.Report.Err
+		others := err != nil && (err.Fault == report.WrongPod || err.Fault == report.Unauthorized)
+		if others || perNode[p.Node] > 1 {
+			return isFalse(v1alpha1.ReasonReportPortShared, reportPortSharedText(&p))
+		}
+	}
+	return nil
 }
 
 // falseIf returns a verdict for a problem, nil without one.
@@ -116,7 +140,13 @@ func fromReports(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	if !f.Reports.Usable {
 		return nil
 	}
-	return isTrue(v1alpha1.ReasonFromReports, fromReportsText)
+	if len(f.Assignment.Remembered) == 0 {
+		return isTrue(v1alpha1.ReasonFromReports, fromReportsText)
+	}
+	if pods, err := unreported(f.Pods, f.Now); len(pods) > 0 {
+		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
+	}
+	return isUnknown(v1alpha1.ReasonNotObserved, rememberedPodsText(f.Assignment.Remembered))
 }
 
 // noGroup returns whether the StreamApp names no Kafka group.

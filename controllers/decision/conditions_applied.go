@@ -6,6 +6,7 @@ package decision
 import (
 	"cmp"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
@@ -85,6 +86,7 @@ var appliedChain = []check{
 		return isFalse(v1alpha1.ReasonReportsUnreachable, reportsUnreachableText(f, pods, err))
 	},
 	podsNotBounded,
+	podsClamped,
 	// Pods have not loaded the plan.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.NotAcknowledged) == 0 {
@@ -154,16 +156,18 @@ func resizesPending(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	return nil
 }
 
-// podsWithoutPlan finds pods that run without the plan or the agent. Those that were created before the injection need a restart, and the
+// podsWithoutPlan finds pods that run without this plan or the agent. Those that mount the plan of another StreamApp keep it. Those that were created before the injection need a restart, and the
 // user chooses when. Those that were created after it were missed by the admission policy.
 func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var older int
-	var missed []string
+	var missed, others []string
 	for _, p := range runningPods(f.Pods) {
 		hasAgent := p.AgentConfigMap != "" || f.AgentConfigMap == ""
 		complete := p.Injected && hasAgent
 		afterInjection := f.Injection != nil && p.Created.After(f.Injection.CreationTimestamp.Time)
 		switch {
+		case p.Injected && p.PlanConfigMap != PlanConfigMapName(f.App.Name):
+			others = append(others, p.Name)
 		case p.OptedOut, complete:
 		case afterInjection && !p.Injected:
 			missed = append(missed, p.Name)
@@ -174,11 +178,38 @@ func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	switch {
 	case len(missed) > 0:
 		return isFalse(v1alpha1.ReasonPodsNotInjected, podsNotInjectedText(f, missed))
+	case len(others) > 0:
+		return isFalse(v1alpha1.ReasonRestartNeeded, podsWithOtherPlanText(f, others))
 	case older > 0:
 		return isFalse(v1alpha1.ReasonRestartNeeded, podsOlderThanPlanText(f, older))
 	}
 	return nil
 }
+
+// podsClamped finds processes that had less memory at their start than the plan that they read.
+func podsClamped(f *Facts, _ *Decision, _ *Outcome) *verdict {
+	var pods []string
+	finding := ""
+	for _, p := range runningPods(f.Pods) {
+		r := p.Report.Report
+		if r == nil || r.Plan.Source != report.PlanClamped {
+			continue
+		}
+		pods = append(pods, p.Name)
+		for _, each := range r.Findings {
+			if each.Reason == findingPlanClamped {
+				finding = cmp.Or(finding, each.Message)
+			}
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return isFalse(v1alpha1.ReasonPlanClamped, clampedText(f, pods, finding))
+}
+
+// findingPlanClamped is the reason of the agent's finding with the amounts.
+const findingPlanClamped = "PlanClamped"
 
 func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var pods []string
@@ -188,8 +219,8 @@ func podsNotBounded(f *Facts, _ *Decision, _ *Outcome) *verdict {
 			continue
 		}
 		pods = append(pods, p.Name)
-		if findings := p.Report.Report.Findings; len(findings) > 0 {
-			finding = cmp.Or(finding, findings[0].Message)
+		if r := p.Report.Report; r != nil && len(r.Findings) > 0 {
+			finding = cmp.Or(finding, r.Findings[0].Message)
 		}
 	}
 	if len(pods) == 0 {

@@ -32,6 +32,12 @@ func settle(t *testing.T, f fixture, changes ...testobjects.Change[report.Report
 	return f
 }
 
+// clamped is the report of a process with less memory than its plan assumes.
+func clamped(r *report.Report) {
+	r.Plan.Source = report.PlanClamped
+	r.Findings = []report.Finding{{Reason: "Other", Message: "another"}, {Reason: "PlanClamped", Message: "the plan assumes a limit of 2"}}
+}
+
 // notified gives a pod the annotations of its last refresh.
 func notified(revision string, count int, ago time.Duration) testobjects.Change[corev1.Pod] {
 	return func(p *corev1.Pod) {
@@ -46,6 +52,7 @@ func failedFixture(t *testing.T) fixture {
 	t.Helper()
 	f := settledFixture(t)
 	f.app = testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "4Gi"))
+	f.app.Status.ObservedGeneration = f.app.Generation
 	f.app.Status.Tasks = new(int32(12))
 	f.app.Status.Images = []v1alpha1.ImageStatus{known("earlier", "earlier@1", v1alpha1.ImageProven, time.Hour)}
 	f.pods = []*corev1.Pod{
@@ -69,7 +76,7 @@ func reportCases(t *testing.T) map[string]conditionCase {
 	withGroup.group = groupOf(4, 4, 4)
 	withoutAgent := settledFixture(t)
 	for _, p := range withoutAgent.pods {
-		p.Spec.Volumes = nil
+		testobjects.WithoutAgent(p)
 	}
 	withoutAgent.group = groupOf(4, 4, 4)
 	withoutAgent.reports = nil
@@ -80,6 +87,11 @@ func reportCases(t *testing.T) map[string]conditionCase {
 		r.Bounded = report.BoundedOff
 		r.Findings = []report.Finding{{Reason: "TableFormat", Message: "the setter of the application uses a table that is not block-based"}}
 	}
+	forgotten := unreachable(settledFixture(t), "orders-1")
+	forgotten.plan.Annotations = nil
+	withOneBarePod := settledFixture(t)
+	withOneBarePod.pods[2] = testobjects.RunningPod(2, "4Gi", testobjects.NotInjected, inState(runningFor(time.Hour)))
+	delete(withOneBarePod.reports, "orders-2")
 	notLoaded := settledFixture(t, func(r *report.Report) { r.Plan.OnDisk = "older" })
 	notLoaded.pods = testobjects.RunningPods(3, "4Gi", withAgent, notified(notLoaded.plan.Data[planfile.RevisionKey], 2, 11*time.Second))
 	reports := func(f fixture, assignment, applied *verdict) conditionCase {
@@ -89,8 +101,13 @@ func reportCases(t *testing.T) map[string]conditionCase {
 		"all pods report the plan": reports(settledFixture(t), isTrue(v1alpha1.ReasonFromReports, ""), isTrue(v1alpha1.ReasonApplied, "")),
 		"one unreachable pod": reports(unreachable(settledFixture(t), "orders-1"),
 			isFalse(v1alpha1.ReasonReportsUnreachable, "no report from 1 pod with the agent (orders-1): the agent in the pod cannot be reached; "+
-				"network policies and service meshes must admit the operator at port 7907"),
+				"network policies and service meshes must admit the operator at port 7907; planned with their last known load"),
+			isFalse(v1alpha1.ReasonReportsUnreachable, "planned with their last known load")),
+		"one pod of an application without a known assignment": reports(forgotten,
+			isFalse(v1alpha1.ReasonReportsUnreachable, "no report from 1 pod with the agent (orders-1)"),
 			isFalse(v1alpha1.ReasonAssignmentUnknown, "the last plan stays active")),
+		"one pod without the agent": reports(withOneBarePod, isUnknown(v1alpha1.ReasonNotObserved,
+			"1 pod runs without a report (orders-2); planned with the heaviest known load"), isFalse(v1alpha1.ReasonPodsNotInjected, "")),
 		"no reachable pod, but a Kafka group": reports(unreachable(withGroup, "orders-0", "orders-1", "orders-2"),
 			isTrue(v1alpha1.ReasonFromKafka, ""), isFalse(v1alpha1.ReasonReportsUnreachable, "the Kafka group is used instead")),
 		"pods with the plan of an older operator, without the agent": reports(withoutAgent,
@@ -103,6 +120,9 @@ func reportCases(t *testing.T) map[string]conditionCase {
 			isFalse(v1alpha1.ReasonInjectedPodFailedToStart, "the module java.instrument. Deploy a new image or edit the StreamApp to retry")),
 		"stores without the bounds": reports(settledFixture(t, notBounded), isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonNotBounded, "RocksDB is not bounded in 3 pods (orders-0), so default RocksDB memory counts: the setter of")),
+		"less memory than the plan assumes": reports(settledFixture(t, clamped), isTrue(v1alpha1.ReasonFromReports, ""),
+			isFalse(v1alpha1.ReasonPlanClamped, "3 pods started with less memory than the plan assumes (orders-0), so its cache is smaller: the plan assumes "+
+				"a limit of 2; restart to apply the plan: kubectl -n shop rollout restart statefulset/orders")),
 		"plan that no pod has loaded": reports(notLoaded, isTrue(v1alpha1.ReasonFromReports, ""),
 			isFalse(v1alpha1.ReasonPublishing, "3 pods (orders-0) have not loaded it")),
 	}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/internal/testobjects"
@@ -154,7 +155,32 @@ func compatibleCases() map[string]conditionCase {
 			v1alpha1.ReasonInvalidSettings, "JVM flags of container app: JVM flags: -XX:+UseG1GC and -XX:+UseSerialGC"),
 		"two faults in JVM flags": incompatible(template("1Gi", jvmOptions("-Xms2g -Xmx1g -XX:+UseG1GC -XX:+UseSerialGC")),
 			v1alpha1.ReasonInvalidSettings, "lower -Xms or raise -Xmx; JVM flags of container app: JVM flags: -XX:+UseG1GC"),
+		"two pods with the network of one node": incompatible(onHostNetwork("orders-0", "", "node-0"),
+			v1alpha1.ReasonReportPortShared, "pod orders-0 has the network of node node-0, where another process uses port 7907"),
+		"report of another pod on the node": incompatible(onHostNetwork("orders-1", report.WrongPod, "node-1"),
+			v1alpha1.ReasonReportPortShared, "pod orders-1 has the network of node node-1"),
+		"agent of another application on the node": incompatible(onHostNetwork("orders-2", report.Unauthorized, "node-1"),
+			v1alpha1.ReasonReportPortShared, "pod orders-2 has the network of node node-2"),
+		"one pod of each node": {
+			fixture: onHostNetwork("orders-2", report.Unreachable, "node-1"),
+			want:    conditions{v1alpha1.ConditionCompatible: isTrue(v1alpha1.ReasonCompatible, "")},
+		},
 	}
+}
+
+// onHostNetwork returns pods with the host's network: orders-1 on a node, and one pod whose last request has failed.
+func onHostNetwork(failing string, fault report.Fault, node string) fixture {
+	g := reported()
+	host := func(p *corev1.PodTemplateSpec) { p.Spec.HostNetwork = true }
+	g.workload = testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", host))
+	g.pods[1].Spec.NodeName = node
+	if fault != "" {
+		r := g.reports[failing]
+		r.Err = &report.Error{Fault: fault}
+		r.Since = testobjects.Now
+		g.reports[failing] = r
+	}
+	return g
 }
 
 func assignmentCases() map[string]conditionCase {
@@ -278,7 +304,7 @@ func appliedCases(t *testing.T) map[string]conditionCase {
 	pod0, pod1 := testobjects.RunningPod(0, "4Gi"), testobjects.RunningPod(1, "4Gi")
 	notInjected := func(age time.Duration) *corev1.Pod {
 		return testobjects.RunningPod(0, "4Gi", func(p *corev1.Pod) {
-			p.Annotations = nil
+			testobjects.NotInjected(p)
 			p.CreationTimestamp = metav1.NewTime(testobjects.Now.Add(-age))
 		})
 	}

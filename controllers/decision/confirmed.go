@@ -250,7 +250,7 @@ func stepCap(f *Facts, rollout, withdrawn bool) NamespaceCap {
 	confirmed := *f
 	confirmed.Reports.Group = *f.Reports.Confirmed
 	confirmed.Reports.Confirmed = nil
-	confirmed.Assignment = assignmentOf(f.Kafka.Latest.Group, &confirmed.Reports, f.Pods)
+	confirmed.Assignment = assignmentOf(f.Kafka.Latest.Group, &confirmed.Reports, f.Pods, f.Memory.Assignment, f.Now)
 	limit := planApplication(&confirmed, rollout, withdrawn).Limit
 	result.lower(limit/100*(100+stepPercent), f.Reports.Unconfirmed)
 	return result

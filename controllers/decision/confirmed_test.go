@@ -185,6 +185,6 @@ func TestGrowthIsConfirmedByTheOtherPods(t *testing.T) {
 		t.Errorf("limit %s, required %s, capped by %q, %d tasks", bytesText(d.Plan.Limit), bytesText(d.Plan.Required), d.Plan.Capped, *d.Memory.Tasks)
 	}
 	wantNoDiff(t, "known tasks", []assignment.Subtopology{{ID: "0", Tasks: 120}}, []assignment.Subtopology{{
-		ID: d.Memory.Topology.Subtopologies[0].ID, Tasks: d.Memory.Topology.Subtopologies[0].Tasks,
+		ID: d.Memory.Assignment.Topology.Subtopologies[0].ID, Tasks: d.Memory.Assignment.Topology.Subtopologies[0].Tasks,
 	}})
 }

@@ -25,6 +25,9 @@ func Decide(w World, m Memory) Decision {
 	rollout := rolloutInProgress(&f)
 	withdrawal := withdrawalOf(&f)
 	d.Plan = planApplication(&f, rollout, withdrawal.active(f.Now))
+	if sourcesLost(&f) { // the tasks in the spec are less than what was known
+		d.Plan.TasksKnown = false
+	}
 	if d.Plan.TasksKnown && f.Reports.Confirmed == nil {
 		d.Memory.Tasks = new(int32(d.Plan.Tasks))
 	}
@@ -33,6 +36,10 @@ func Decide(w World, m Memory) Decision {
 		return d
 	}
 	if f.Mode() != v1alpha1.ModeEnforce {
+		return d
+	}
+	if planOutlivedInjection(&f, &d.Plan) {
+		d.injectStoredPlan()
 		return d
 	}
 	if d.Frozen = frozen(&f, &d.Plan); d.Frozen.Found() {
@@ -61,9 +68,7 @@ func nextMemory(f *Facts) Memory {
 	next.Measured = f.Measured
 	next.Refreshes = maps.Clone(f.Memory.Refreshes)
 	next.RefusedResizes = freshRefusals(f.Memory.RefusedResizes, f.Now)
-	if f.Reports.Usable && f.Reports.Confirmed == nil {
-		next.Topology = KnownTopology{Text: topologyText(f.Reports.Client), Subtopologies: f.Reports.Group.Group.Subtopologies}
-	}
+	next.Assignment = nextAssignment(f)
 	return next
 }
 
@@ -100,10 +105,38 @@ func frozen(f *Facts, plan *Plan) Problem {
 	return Problem{}
 }
 
+// planOutlivedInjection returns whether the stored plan was made for known tasks, which are unknown now, and the injection was removed with an
+// earlier StreamApp of this name.
+func planOutlivedInjection(f *Facts, plan *Plan) bool {
+	lost := f.Injection == nil && f.PlanConfigMap != nil && f.Memory.Tasks != nil && !plan.TasksKnown
+	return lost && len(plan.Invalid) == 0 && tasksExpected(f) && publishedLimit(f.PlanConfigMap) <= int64(limitRange(f).Ceiling())
+}
+
+// injectStoredPlan injects the plan as it is stored, with a limit that holds it.
+func (d *Decision) injectStoredPlan() {
+	f := &d.Facts
+	d.Files = planfile.WithRevision(f.PlanConfigMap.Data)
+	d.Revision = d.Files[planfile.RevisionKey]
+	d.Plan.Limit = max(int64(limitRange(f).Floor()), publishedLimit(f.PlanConfigMap))
+	d.Injection = injectionOf(f, &d.Plan, d.Revision, d.Plan.Limit != f.Container.Limit.Value())
+	d.Refused = knownRefusals(f, d.Memory.RefusedResizes)
+}
+
+// sourcesLost returns whether pods or Kafka showed the tasks before, none of them does now, and one of them will again.
+func sourcesLost(f *Facts) bool {
+	known := f.Memory.Assignment
+	shown := known != nil && (known.Topology.Subtopologies != nil || known.Kafka != nil)
+	return f.Assignment.Group == nil && shown && tasksExpected(f)
+}
+
 // tasksExpected returns whether a source will show the tasks: a Kafka group is configured; or the tasks were known before, and the
 // injection or a pod has an agent, which will report them again.
 func tasksExpected(f *Facts) bool {
-	agent := f.Injection.Spec.AgentConfigMap != "" || slices.ContainsFunc(f.Pods, func(p Pod) bool { return p.AgentConfigMap != "" })
+	injected := f.AgentConfigMap
+	if f.Injection != nil {
+		injected = f.Injection.Spec.AgentConfigMap
+	}
+	agent := injected != "" || slices.ContainsFunc(f.Pods, func(p Pod) bool { return p.AgentConfigMap != "" })
 	knownBefore := f.Memory.Tasks != nil
 	return f.Kafka.Unavailable.Reason != v1alpha1.ReasonNoSource || (knownBefore && agent)
 }
@@ -117,6 +150,9 @@ func planTooLarge(f *Facts) bool {
 // storedLimit returns the limit of a pod that is created now, with the injection as it is stored.
 func storedLimit(f *Facts) int64 {
 	limit := f.Container.Limit
+	if f.Injection == nil {
+		return limit.Value()
+	}
 	if memory := f.Injection.Spec.Memory; memory.Limit != nil && memory.ForLimit.Cmp(*limit) == 0 {
 		limit = memory.Limit
 	}
@@ -135,7 +171,7 @@ func rolloutInProgress(f *Facts) bool {
 		return forLimit.Cmp(template) == 0
 	}
 	return !slices.ContainsFunc(f.Pods, func(p Pod) bool { // then the template's limit was changed, and the plan must follow
-		return p.readsPlan() && p.Limit != nil && p.Limit.Cmp(template) != 0
+		return p.usesMemory() && p.Limit != nil && p.Limit.Cmp(template) != 0
 	})
 }
 

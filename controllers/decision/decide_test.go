@@ -278,7 +278,7 @@ func TestPlanIsForSmallestLimit(t *testing.T) {
 	}
 	requested := func(p *corev1.Pod) { p.Spec.Containers[0].Resources = testobjects.MemoryResources("1Gi", "2Gi") }
 	pending := func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }
-	notInjected := func(p *corev1.Pod) { p.Annotations = nil }
+	notInjected := testobjects.NotInjected
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	const (
 		mi1536 = "1610612736"
@@ -310,7 +310,7 @@ func TestRefreshesOfPodsWithoutAgent(t *testing.T) {
 	g := fixture{group: groupOf(4, 4, 4)}.after(t)
 	revision := g.injection.Spec.PlanRevision
 	notified := func(p *corev1.Pod) { p.Annotations[v1alpha1.PublishedAnnotation] = revision }
-	notInjected := func(p *corev1.Pod) { p.Annotations = map[string]string{} }
+	notInjected := testobjects.NotInjected
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	g.pods = []*corev1.Pod{
 		testobjects.RunningPod(0, "1Gi", notified), testobjects.RunningPod(1, "1Gi"),

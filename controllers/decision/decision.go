@@ -36,6 +36,11 @@ type Decision struct {
 	RecheckAfter time.Duration
 }
 
+// MemoryText returns the memory as text for [AnnotationMemory] of the plan's ConfigMap.
+func (d *Decision) MemoryText() string {
+	return memoryText(d.Facts.App, &d.Memory, d.Facts.PlanConfigMap)
+}
+
 // Request returns the memory request for the plan's limit; 0 if a new pod keeps that of the template.
 func (d *Decision) Request() int64 {
 	return requestFor(d.Facts.Container, d.Facts.App.Spec.Memory.Requests, d.Plan.Limit, d.Plan.Representative.Expected)

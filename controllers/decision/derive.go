@@ -28,12 +28,12 @@ func deriveFacts(w World, m Memory) Facts {
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil && f.Workload != nil {
-		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate))
-		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Topology, m.Tasks, w.Group.Latest.Group, w.Now)
+		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate), m.Assignment)
+		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Assignment, m.Tasks, w.Group.Latest.Group, w.Now)
 	}
-	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods)
+	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods, m.Assignment, w.Now)
 	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)
-	f.Measured = measuredOf(m.Measured, f.Pods, w.Now)
+	f.Measured = measuredOf(&f, m.Measured)
 	if f.Container != nil {
 		f.Proven = f.AgentConfigMap != "" && f.Images.proven(f.Container.Image, f.Pods)
 	}

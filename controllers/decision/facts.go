@@ -71,6 +71,12 @@ func (f *Facts) withCap(c NamespaceCap) *Facts {
 	return &result
 }
 
+// readsPlan returns whether the published plan must be safe for a pod's limit: the pod mounts this plan. A pod that mounts the plan of
+// another StreamApp, such as one from before a rename, keeps that plan until it is restarted.
+func (f *Facts) readsPlan(p *Pod) bool {
+	return p.PlanConfigMap == PlanConfigMapName(f.App.Name) && p.usesMemory()
+}
+
 // Mode returns the effective mode.
 func (f *Facts) Mode() v1alpha1.Mode {
 	if f.App.Spec.Mode == "" {

@@ -102,15 +102,18 @@ func (g fixture) world(t *testing.T) (World, Memory) {
 	if g.agent {
 		w.AgentConfigMap = testAgentMap
 		w.Reports = map[string]report.PodReport{}
+		description := ""
 		for name, r := range g.reports {
 			w.Reports[name+"-uid"] = r
 			if r.Report != nil && len(r.Report.Clients) > 0 {
-				volatile.Topology.Text = r.Report.Clients[0].Topology
+				description = r.Report.Clients[0].Topology
 			}
 		}
-		volatile.Topology.Subtopologies = g.known
+		if g.known != nil {
+			volatile.Assignment = &KnownAssignment{Topology: KnownTopology{Hash: topologyHash(description), Subtopologies: g.known}}
+		}
 	}
-	return w, Recall(g.app, g.injection, w.Pods, volatile)
+	return w, Recall(g.app, g.plan, g.injection, w.Pods, volatile)
 }
 
 func (g fixture) groupSource() GroupSource {
@@ -172,6 +175,7 @@ func (g fixture) after(t *testing.T) fixture {
 	g.plan = &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: testobjects.Namespace, Name: PlanConfigMapName(testobjects.App), OwnerReferences: []metav1.OwnerReference{{UID: "workload-uid"}},
+			Annotations: map[string]string{AnnotationMemory: d.MemoryText()},
 		},
 		Data: maps.Clone(d.Files),
 	}
@@ -236,9 +240,7 @@ const (
 
 // withAgent makes a pod one that was created with the agent, from the template's image.
 func withAgent(p *corev1.Pod) {
-	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: v1alpha1.AgentVolume, VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: testAgentMap}},
-	}})
+	p.Spec.Volumes = append(p.Spec.Volumes, testobjects.ConfigMapVolume(v1alpha1.AgentVolume, testAgentMap))
 	ofImage(testImage, testDigest)(p)
 }
 

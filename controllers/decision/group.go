@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -16,34 +17,88 @@ type Assignment struct {
 	Group *assignment.Group
 	// Matching has the tasks of each pod.
 	Matching assignment.Matching
+	// Remembered are the pods that no source shows now, sorted: Matching has their last known load, or that of another pod.
+	Remembered []string
+	// Unseen is the number of remembered pods that were never seen.
+	Unseen int
 }
 
 // assignmentOf combines the sources of the assignment. Pods know best which tasks they run; brokers know the retention of changelog topics.
-func assignmentOf(kafka *assignment.Group, reports *Reports, pods []Pod) Assignment {
+func assignmentOf(kafka *assignment.Group, reports *Reports, pods []Pod, known *KnownAssignment, now time.Time) Assignment {
 	if reports.Usable {
-		return reportedAssignment(kafka, reports, pods)
+		return reportedAssignment(kafka, reports, pods, known, now)
 	}
 	if kafka == nil {
 		return Assignment{}
 	}
+	result := Assignment{Group: kafka, Matching: matchingOf(kafka, pods)}
+	for _, p := range runningPods(pods) {
+		if load, remembered := known.load(&p); remembered && !p.starting(now) && !result.shows(p.Name) {
+			result.remember(load)
+		}
+	}
+	return result
+}
+
+// matchingOf matches the processes of a group to pods.
+func matchingOf(group *assignment.Group, pods []Pod) assignment.Matching {
 	var candidates []assignment.Pod
 	for _, p := range runningPods(pods) {
 		candidates = append(candidates, assignment.Pod{Name: p.Name, Addresses: p.Addresses})
 	}
-	return Assignment{Group: kafka, Matching: assignment.Match(kafka.Processes, candidates)}
+	return assignment.Match(group.Processes, candidates)
 }
 
-func reportedAssignment(kafka *assignment.Group, reports *Reports, pods []Pod) Assignment {
+// shows returns whether a load of the pod is known.
+func (a *Assignment) shows(pod string) bool {
+	return slices.ContainsFunc(a.Matching.Loads, func(l assignment.PodLoad) bool { return l.Pod == pod })
+}
+
+// add adds a load in the order of the pods.
+func (a *Assignment) add(load assignment.PodLoad) {
+	a.Matching.Loads = append(slices.Clip(a.Matching.Loads), load)
+	slices.SortFunc(a.Matching.Loads, func(a, b assignment.PodLoad) int { return cmp.Compare(a.Pod, b.Pod) })
+}
+
+// remember adds a load that no source shows now.
+func (a *Assignment) remember(load assignment.PodLoad) {
+	a.add(load)
+	a.Remembered = append(a.Remembered, load.Pod)
+}
+
+// reportedAssignment combines the reports with the loads of silent pods: those that the Kafka group shows, the last known ones, or for a pod
+// that was never seen that of a pod that is gone, or else the heaviest one. A starting pod has no tasks yet.
+func reportedAssignment(kafka *assignment.Group, reports *Reports, pods []Pod, known *KnownAssignment, now time.Time) Assignment {
 	group := reports.Group.Group
 	group.Stable = true
 	group.State = "Stable"
+	if kafka == nil {
+		kafka = known.kafka(group.ApplicationID)
+	}
+	var inKafka Assignment
 	if kafka != nil && kafka.ApplicationID == group.ApplicationID {
 		group = completed(group, kafka)
+		inKafka.Matching = matchingOf(kafka, pods)
 	}
 	result := Assignment{Group: &group, Matching: assignment.Matching{Loads: reports.Group.Loads}}
 	for _, p := range runningPods(pods) {
-		if !slices.ContainsFunc(reports.Group.Loads, func(l assignment.PodLoad) bool { return l.Pod == p.Name }) {
+		if result.shows(p.Name) {
+			continue
+		}
+		load, knownBefore := known.load(&p)
+		switch silent := p.Report.Report == nil && !p.starting(now); {
+		case !silent:
 			result.Matching.Pods = append(result.Matching.Pods, assignment.Unmatched{Name: p.Name, Why: "it has not reported a task"})
+		case inKafka.shows(p.Name):
+			i := slices.IndexFunc(inKafka.Matching.Loads, func(l assignment.PodLoad) bool { return l.Pod == p.Name })
+			result.add(inKafka.Matching.Loads[i])
+		case knownBefore:
+			result.remember(load)
+		default:
+			load = known.unseenLoad(result.Unseen, pods, reports.Group.Loads)
+			load.Pod = p.Name
+			result.remember(load)
+			result.Unseen++
 		}
 	}
 	return result

@@ -156,7 +156,7 @@ func (images Images) boundedPod(p *Pod) bool {
 	switch {
 	case p.AgentConfigMap == "":
 		return false
-	case p.Report.BoundsDecided():
+	case p.Report.BoundsDecided(), p.Report.WasNotBounded:
 		return p.Report.Bounded()
 	default:
 		return images.state(p.ImageID) == v1alpha1.ImageProven

@@ -64,7 +64,7 @@ func TestImageStateOfOnePod(t *testing.T) {
 			Name: testobjects.Container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
 		}}
 	}
-	withoutAgent := func(p *corev1.Pod) { p.Spec.Volumes = nil }
+	withoutAgent := testobjects.WithoutAgent
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }
 	onLostNode := func(p *corev1.Pod) { p.Spec.NodeName = "lost" }
 	bounded := func(state report.Boundedness, caches ...int64) report.PodReport {

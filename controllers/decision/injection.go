@@ -10,7 +10,10 @@ import (
 )
 
 // PlanConfigMapName returns the name of the ConfigMap with the plan of a StreamApp.
-func PlanConfigMapName(app string) string { return v1alpha1.ConfigMapPrefix + "plan-" + app }
+func PlanConfigMapName(app string) string { return planConfigMapPrefix + app }
+
+// planConfigMapPrefix begins the name of every ConfigMap with a plan.
+const planConfigMapPrefix = v1alpha1.ConfigMapPrefix + "plan-"
 
 // notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can. agent: it is injected with the agent.
 func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container, agent bool) Problem {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
-	"streamweir.dev/streamweir/assignment"
 )
 
 // Annotations that hold memory.
@@ -23,7 +22,7 @@ const (
 )
 
 // Memory is everything that earlier passes learned and that the next ones need. It is read once from the status and from annotations,
-// and returned once by [Decide]. Volatile is the one part that the process keeps: it is learned again after a restart.
+// and returned once by [Decide]. Volatile is the one part that the process keeps; its assignment is in an annotation, too.
 type Memory struct {
 	// ObservedGeneration is the generation of the StreamApp in the last pass; 0 before the first.
 	ObservedGeneration int64
@@ -43,20 +42,12 @@ type Memory struct {
 	Volatile
 }
 
-// Volatile is the part of [Memory] that is lost when the operator restarts.
+// Volatile is the part of [Memory] that the process keeps.
 type Volatile struct {
-	// Topology is the application's topology when every pod had last reported: an application must not look smaller while its tasks move.
-	// Until every pod has reported after a restart it is unknown, and the published plan stays.
-	Topology KnownTopology
+	// Assignment is the last known assignment; nil before the first. After a restart it is read from [AnnotationMemory].
+	Assignment *KnownAssignment
 	// RefusedResizes are resizes that the API server refused recently, by the pod's UID. After a restart each is requested once more.
 	RefusedResizes map[types.UID]RefusedResize
-}
-
-// KnownTopology is a topology with its subtopologies as they were last seen in full.
-type KnownTopology struct {
-	// Text is the text of Topology#describe(). Another text is another topology.
-	Text          string
-	Subtopologies []assignment.Subtopology
 }
 
 // RefusedResize is a resize that the API server refused.
@@ -88,8 +79,8 @@ type Refresh struct {
 }
 
 // Recall reads the memory of earlier passes from the StreamApp's status and from annotations. An annotation that cannot be read counts as
-// absent.
-func Recall(app *v1alpha1.StreamApp, injection *v1alpha1.PodInjection, pods []corev1.Pod, volatile Volatile) Memory {
+// absent. A StreamApp without a status was created again, unless it is new: its memory is in the annotation of the plan.
+func Recall(app *v1alpha1.StreamApp, plan *corev1.ConfigMap, injection *v1alpha1.PodInjection, pods []corev1.Pod, volatile Volatile) Memory {
 	memory := Memory{
 		ObservedGeneration: app.Status.ObservedGeneration,
 		Tasks:              app.Status.Tasks,
@@ -97,6 +88,16 @@ func Recall(app *v1alpha1.StreamApp, injection *v1alpha1.PodInjection, pods []co
 		Measured:           *app.Status.Measured.DeepCopy(),
 		Refreshes:          map[string]Refresh{},
 		Volatile:           volatile,
+	}
+	if stored, known, found := readMemory(app, plan); found {
+		if memory.Assignment == nil {
+			memory.Assignment = known
+		}
+		if app.Status.ObservedGeneration == 0 {
+			memory.Tasks = stored.Tasks
+			memory.Images = stored.Images
+			memory.Measured = stored.Measured
+		}
 	}
 	if since := app.Status.PodsUnavailableSinceTime; since != nil {
 		memory.PodsUnavailableSince = since.Time

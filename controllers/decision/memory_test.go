@@ -54,6 +54,7 @@ func store(t *testing.T, w World, d *Decision, o *Outcome) World {
 	}
 	if d.Files != nil {
 		w.PlanConfigMap = &corev1.ConfigMap{Data: d.Files}
+		w.PlanConfigMap.Annotations = map[string]string{AnnotationMemory: d.MemoryText()}
 	}
 	pods := make([]corev1.Pod, 0, len(w.Pods))
 	for i := range w.Pods {
@@ -112,7 +113,7 @@ func TestMemoryIsRestored(t *testing.T) {
 				t.Fatalf("the memory lacks the subject of the case: %+v", d.Memory)
 			}
 			next := store(t, w, &d, d.outcome())
-			wantNoDiff(t, "memory", d.Memory, Recall(next.App, next.Injection, next.Pods, d.Memory.Volatile))
+			wantNoDiff(t, "memory", d.Memory, Recall(next.App, next.PlanConfigMap, next.Injection, next.Pods, d.Memory.Volatile))
 		})
 	}
 }
@@ -121,24 +122,24 @@ func TestMemoryIsRestored(t *testing.T) {
 func TestVolatileMemory(t *testing.T) {
 	d := reported().decide(t)
 	want := []assignment.Subtopology{{ID: "0", Tasks: 12, Stateful: true, Stores: []assignment.OpenStore{{Name: "totals", Kind: assignment.KeyValue}}}}
-	wantNoDiff(t, "topology", KnownTopology{Subtopologies: want}, d.Memory.Topology)
+	wantNoDiff(t, "topology", KnownTopology{Subtopologies: want}, d.Memory.Assignment.Topology)
 
 	g := reported()
 	g.known = want
 	delete(g.reports, "orders-2")
-	wantNoDiff(t, "topology while a report is missing", KnownTopology{Subtopologies: want}, g.decide(t).Memory.Topology)
+	wantNoDiff(t, "topology while a report is missing", KnownTopology{Subtopologies: want}, g.decide(t).Memory.Assignment.Topology)
 
 	app := testobjects.StreamApp()
 	volatile := Volatile{
-		Topology:       KnownTopology{Text: "text", Subtopologies: want},
+		Assignment:     &KnownAssignment{Topology: KnownTopology{Hash: topologyHash("text"), Subtopologies: want}},
 		RefusedResizes: map[types.UID]RefusedResize{"orders-0-uid": {Pod: "orders-0", Limit: 1, Message: "quota", At: testobjects.Now}},
 	}
-	wantNoDiff(t, "recalled", volatile, Recall(app, nil, nil, volatile).Volatile)
+	wantNoDiff(t, "recalled", volatile, Recall(app, nil, nil, nil, volatile).Volatile)
 }
 
 func TestRecallBeforeTheFirstPass(t *testing.T) {
 	pods := []corev1.Pod{*testobjects.RunningPod(0, "1Gi")}
-	got := Recall(testobjects.StreamApp(), &v1alpha1.PodInjection{}, pods, Volatile{})
+	got := Recall(testobjects.StreamApp(), nil, &v1alpha1.PodInjection{}, pods, Volatile{})
 	wantNoDiff(t, "memory", Memory{Refreshes: map[string]Refresh{}}, got)
 }
 
@@ -149,7 +150,7 @@ func TestUnreadableAnnotationsCountAsAbsent(t *testing.T) {
 		"1 2026-03-14T09:26:53Z",
 	} {
 		pod := testobjects.RunningPod(0, "1Gi", func(p *corev1.Pod) { p.Annotations[AnnotationRefresh] = text })
-		m := Recall(testobjects.StreamApp(), nil, []corev1.Pod{*pod}, Volatile{})
+		m := Recall(testobjects.StreamApp(), nil, nil, []corev1.Pod{*pod}, Volatile{})
 		wantNoDiff(t, "refreshes of "+text, map[string]Refresh{}, m.Refreshes)
 	}
 	for _, text := range []string{
@@ -158,7 +159,7 @@ func TestUnreadableAnnotationsCountAsAbsent(t *testing.T) {
 		"2147483648 for 1073741824 since 2026-03-14T09:26:53Z",
 	} {
 		injection := &v1alpha1.PodInjection{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationWithdrawal: text}}}
-		if m := Recall(testobjects.StreamApp(), injection, nil, Volatile{}); m.Withdrawal != nil {
+		if m := Recall(testobjects.StreamApp(), nil, injection, nil, Volatile{}); m.Withdrawal != nil {
 			t.Errorf("%q is read as %+v", text, m.Withdrawal)
 		}
 	}
@@ -177,7 +178,7 @@ func TestAnnotationsAreRead(t *testing.T) {
 	}
 	pod := testobjects.RunningPod(0, "1Gi", func(p *corev1.Pod) { p.Annotations[AnnotationRefresh] = refresh.String() })
 	injection := &v1alpha1.PodInjection{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationWithdrawal: withdrawal.String()}}}
-	m := Recall(testobjects.StreamApp(), injection, []corev1.Pod{*pod}, Volatile{})
+	m := Recall(testobjects.StreamApp(), nil, injection, []corev1.Pod{*pod}, Volatile{})
 	wantNoDiff(t, "refreshes", map[string]Refresh{"orders-0": refresh}, m.Refreshes)
 	wantNoDiff(t, "withdrawal", &withdrawal, m.Withdrawal)
 }

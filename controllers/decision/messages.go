@@ -137,10 +137,18 @@ func reportsUnreachableText(f *Facts, pods []string, err *report.Error) string {
 	if err == nil || err.Fault == report.Unreachable {
 		text += fmt.Sprintf("; network policies and service meshes must admit the operator at port %d", report.Port)
 	}
-	if f.Kafka.Latest.Group != nil && !f.Reports.Usable {
+	switch {
+	case f.Kafka.Latest.Group != nil && !f.Reports.Usable:
 		text += "; the Kafka group is used instead"
+	case len(f.Assignment.Remembered) > 0:
+		text += "; planned with their last known load"
 	}
 	return text
+}
+
+// rememberedPodsText names the first pod without the agent in an application whose other pods report.
+func rememberedPodsText(pods []string) string {
+	return fmt.Sprintf("%s without a report (%s); planned with the heaviest known load", runText(len(pods)), pods[0])
 }
 
 // kafkaErrorText contains the class of the error and no text from the network.
@@ -297,6 +305,16 @@ func podsOlderThanPlanText(f *Facts, count int) string {
 	return fmt.Sprintf("%s %s without %s; restart to apply it: %s", podsText(count), verbs, without, restartCommand(f))
 }
 
+// podsWithOtherPlanText names the first pod that mounts the plan of another StreamApp.
+func podsWithOtherPlanText(f *Facts, pods []string) string {
+	verb := "mount"
+	if len(pods) == 1 {
+		verb = "mounts"
+	}
+	return fmt.Sprintf("%s (%s) %s the plan of another StreamApp, as after a rename; restart to apply this one: %s",
+		podsText(len(pods)), pods[0], verb, restartCommand(f))
+}
+
 func restartCommand(f *Facts) string {
 	return fmt.Sprintf("kubectl -n %s rollout restart %s/%s", f.App.Namespace, strings.ToLower(string(f.Workload.Kind)), f.Workload.Name)
 }
@@ -346,6 +364,33 @@ func ResizedText(r Resize, answered int64) string {
 		text += fmt.Sprintf(" (changed to %s by the API server)", bytesText(answered))
 	}
 	return text
+}
+
+// ownHeapText describes a heap that the image sets outside of the pod template.
+func ownHeapText(percent int32) string {
+	return fmt.Sprintf("the image sets the heap to %d%% of the limit, outside of the pod template; remove this flag, such as MaxRAMPercentage in a start "+
+		"script, so that the plan decides the heap", percent)
+}
+
+// clampedText names the first pod with a reduced cache. The finding is the agent's; it may be empty.
+func clampedText(f *Facts, pods []string, finding string) string {
+	text := fmt.Sprintf("%s started with less memory than the plan assumes (%s), so its cache is smaller", podsText(len(pods)), pods[0])
+	if finding != "" {
+		text += ": " + finding
+	}
+	return text + "; restart to apply the plan: " + restartCommand(f)
+}
+
+// reportPortSharedText names a pod with the host's network that shares the port of the report.
+func reportPortSharedText(p *Pod) string {
+	return fmt.Sprintf("pod %s has the network of node %s, where another process uses port %d, so only one of them serves its report; run at most one such "+
+		"pod on a node (podAntiAffinity), or set hostNetwork: false", p.Name, p.Node, report.Port)
+}
+
+// throttledText describes a pod whose kernel throttles it before it reaches the required limit.
+func throttledText(p *Pod, required int64) string {
+	return fmt.Sprintf("pod %s: the kernel throttles its memory above %s (memory.high), but %s are required; raise the memory request, or turn off "+
+		"MemoryQoS on the node", p.Name, bytesText(p.Report.Report.Cgroup.High), bytesText(required))
 }
 
 // unlimitedArenasText names a pod whose glibc has no limit on its arenas: the container's envFrom kept the variable from being injected.

@@ -114,7 +114,7 @@ func usageOf(c *Container, replicas int, requests v1alpha1.RequestsPolicy, pods 
 	}
 	for i := range pods {
 		p := &pods[i]
-		if !p.readsPlan() || p.Limit == nil {
+		if !p.usesMemory() || p.Limit == nil {
 			continue
 		}
 		now.created++

@@ -143,7 +143,7 @@ func pinnedPod(c chance, g *fixture, ordinal, first, tasks int) {
 		case 0:
 			p.Status.Phase = corev1.PodPending
 		case 1:
-			p.Annotations = nil
+			testobjects.NotInjected(p)
 		case 2:
 			p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now))
 		case 3:

@@ -143,7 +143,7 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 			}
 			input.Pods[p.Name] = running
 		}
-		if p.Injected && p.readsPlan() && limit != nil {
+		if f.readsPlan(p) && limit != nil {
 			input.PlanReaders = append(input.PlanReaders, memplan.Bytes(limit.Value()))
 		}
 	}
@@ -161,7 +161,11 @@ func plannerInput(f *Facts, resolved *application) memplan.Application {
 // podKind returns the kind of a running pod.
 func podKind(f *Facts, p *Pod) memplan.PodKind {
 	bounded := f.AssumeBounded || f.Images.boundedPod(p)
-	return memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
+	kind := memplan.PodKind{Injected: p.Injected, Bounded: p.Injected && bounded}
+	if r := p.Report.Report; r != nil && p.Injected {
+		kind.Heap = memplan.Bytes(r.JVM.HeapMax)
+	}
+	return kind
 }
 
 // limitRange returns the allowed range of the limit. The template's limit is given without a range in the spec, and with pod-level resources.

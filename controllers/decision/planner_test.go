@@ -270,7 +270,7 @@ func TestPodsWithoutThePlan(t *testing.T) {
 	g := fixture{app: testobjects.StreamApp(), group: groupOf(4, 4, 4), workload: testobjects.StatefulSet(3, testobjects.PodTemplate("2Gi"))}
 	g.pods = testobjects.RunningPods(3, "2Gi")
 	with := g.decide(t).Plan
-	g.pods = testobjects.RunningPods(3, "2Gi", func(p *corev1.Pod) { p.Annotations = nil })
+	g.pods = testobjects.RunningPods(3, "2Gi", testobjects.NotInjected)
 	without := g.decide(t).Plan
 	if without.Required != with.Required {
 		t.Errorf("new pods require %s, and %s if some run without the plan; want the same", bytesText(with.Required), bytesText(without.Required))

@@ -42,7 +42,7 @@ type Pod struct {
 
 	// OptedOut: an annotation excludes the pod from injection.
 	OptedOut bool
-	// Injected: the admission policy has mounted the plan.
+	// Injected: the admission policy has mounted a plan. That may be the plan of another StreamApp; see [Facts.readsPlan].
 	Injected bool
 	// NotifiedRevision is the revision of the plan that the pod was last notified of.
 	NotifiedRevision string
@@ -91,9 +91,9 @@ func (p *Pod) Running() bool {
 	return p.Phase == corev1.PodRunning && !p.Terminating && !p.NodeLost && !p.Suspected
 }
 
-// readsPlan returns whether the published plan must be safe for the pod's limit. A pod on a lost node does not count: when the node
-// returns, so does the pod, and the plan is computed again.
-func (p *Pod) readsPlan() bool {
+// usesMemory returns whether the pod uses memory, or is about to. A pod on a lost node does not count: when the node returns, so does the pod, and
+// the plan is computed again.
+func (p *Pod) usesMemory() bool {
 	return !p.Terminating && !p.NodeLost && (p.Phase == corev1.PodRunning || p.Phase == corev1.PodPending)
 }
 
@@ -153,7 +153,6 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, QOS: pod.Status.QOSClass,
 		OptedOut:         pod.Annotations[v1alpha1.InjectAnnotation] == "false",
 		NotifiedRevision: cmp.Or(pod.Annotations[v1alpha1.PublishedAnnotation], pod.Annotations[v1alpha1.PlanAnnotation]),
-		Injected:         pod.Annotations[v1alpha1.PlanAnnotation] != "",
 		CPUGuaranteed:    cpuGuaranteed(pod.Spec.Containers) && cpuGuaranteed(pod.Spec.InitContainers),
 	}
 	if pod.DeletionTimestamp != nil {
@@ -167,6 +166,7 @@ func PodOf(pod *corev1.Pod, container string, nodes map[string]*corev1.Node) Pod
 	}
 	facts.AgentConfigMap = mountedConfigMap(pod, v1alpha1.AgentVolume)
 	facts.PlanConfigMap = mountedConfigMap(pod, v1alpha1.PlanVolume)
+	facts.Injected = strings.HasPrefix(facts.PlanConfigMap, planConfigMapPrefix) // a template may contain the annotation
 	facts.readSpec(pod, container)
 	facts.readStatus(pod, container)
 	facts.readConditions(pod.Status.Conditions)

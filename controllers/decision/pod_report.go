@@ -21,6 +21,8 @@ type PodReport struct {
 	// Err is the error of the last request, FailingSince the time of the first in a row.
 	Err          *report.Error
 	FailingSince time.Time
+	// WasNotBounded: the pod has no report now, and its last one showed stores without the bounds.
+	WasNotBounded bool
 }
 
 // Bounded returns whether the process is bounded: the shared cache is active, and the size of every cache of the application is known. A
@@ -83,8 +85,8 @@ func allIn(names map[string]bool, topology string) bool {
 	return true
 }
 
-// NotBounded returns whether the process has opened stores without the bounds.
-func (r *PodReport) NotBounded() bool { return r.BoundsDecided() && !r.Bounded() }
+// NotBounded returns whether the process has opened stores without the bounds, by its last report.
+func (r *PodReport) NotBounded() bool { return r.WasNotBounded || (r.BoundsDecided() && !r.Bounded()) }
 
 // Loaded returns whether this revision of the plan is on the pod's disk, with the token of its ConfigMap.
 func (r *PodReport) Loaded(revision string) bool {

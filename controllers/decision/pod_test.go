@@ -74,7 +74,6 @@ func TestPodOf(t *testing.T) {
 			func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.InjectAnnotation: "false"} }, nil,
 			func(p *Pod) {
 				p.OptedOut = true
-				p.Injected = false
 				p.NotifiedRevision = ""
 			},
 		},
@@ -82,12 +81,24 @@ func TestPodOf(t *testing.T) {
 		"notified of a newer revision": {
 			func(p *corev1.Pod) { p.Annotations[v1alpha1.PublishedAnnotation] = "second" }, nil, func(p *Pod) { p.NotifiedRevision = "second" },
 		},
-		"notified of a revision without an injected plan": {
+		"plan without the annotation": {
 			func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.PublishedAnnotation: "second"} }, nil,
+			func(p *Pod) { p.NotifiedRevision = "second" },
+		},
+		"annotation without the plan": {func(p *corev1.Pod) { p.Spec.Volumes = nil }, nil, func(p *Pod) {
+			p.Injected = false
+			p.PlanConfigMap = ""
+		}},
+		"volume with another ConfigMap": {
+			func(p *corev1.Pod) { p.Spec.Volumes[0].ConfigMap.Name = "of-the-application" }, nil,
 			func(p *Pod) {
 				p.Injected = false
-				p.NotifiedRevision = "second"
+				p.PlanConfigMap = "of-the-application"
 			},
+		},
+		"plan of another StreamApp": {
+			func(p *corev1.Pod) { p.Spec.Volumes[0].ConfigMap.Name = "streamweir-plan-other" }, nil,
+			func(p *Pod) { p.PlanConfigMap = "streamweir-plan-other" },
 		},
 		"raised limit that the kubelet has not carried out": {
 			func(p *corev1.Pod) { p.Spec.Containers[0].Resources = testobjects.MemoryResources("1Gi", "2Gi") }, nil,
@@ -158,7 +169,8 @@ func TestPodOf(t *testing.T) {
 			want := Pod{
 				Name: "orders-0", UID: "orders-0-uid", ResourceVersion: "1", Node: "node-0", Addresses: []string{"10.0.0.1"},
 				Created: hourAgo, Started: hourAgo, Phase: corev1.PodRunning, ReadySince: hourAgo, Injected: true, NotifiedRevision: "first",
-				Limit: testobjects.Memory("1Gi"), Request: testobjects.Memory("1Gi"), ActiveLimit: testobjects.Memory("1Gi"), QOS: corev1.PodQOSBurstable,
+				PlanConfigMap: "streamweir-plan-orders",
+				Limit:         testobjects.Memory("1Gi"), Request: testobjects.Memory("1Gi"), ActiveLimit: testobjects.Memory("1Gi"), QOS: corev1.PodQOSBurstable,
 			}
 			c.want(&want)
 			wantNoDiff(t, "pod", want, PodOf(testobjects.RunningPod(0, "1Gi", c.pod), testobjects.Container, c.nodes))
@@ -199,7 +211,7 @@ func TestPodCountsAs(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			wantNoDiff(t, "counts", c.want, counts{c.pod.Running(), c.pod.readsPlan(), c.pod.manageable()})
+			wantNoDiff(t, "counts", c.want, counts{c.pod.Running(), c.pod.usesMemory(), c.pod.manageable()})
 		})
 	}
 }

@@ -35,7 +35,7 @@ func (d *Decision) chooseRefreshes() {
 	f := &d.Facts
 	for i := range f.Pods {
 		p := &f.Pods[i]
-		if !p.Injected || !p.readsPlan() {
+		if !f.readsPlan(p) {
 			continue
 		}
 		if p.NotifiedRevision != d.Revision {

@@ -16,7 +16,7 @@ import (
 type Reports struct {
 	// Group is the application as the reports show it.
 	Group assignment.ReportedGroup
-	// Usable: the reports describe the whole application.
+	// Usable: the reports describe the whole application, with the known loads of silent pods.
 	Usable bool
 	// Newest is the report of the process that started last: it has the newest configuration. It is nil without a report, as is Client, the
 	// application's client in it.
@@ -51,8 +51,8 @@ func suspectedPods(pods []Pod, reports map[string]report.PodReport, tolerated in
 	return silent
 }
 
-// withReports returns the pods with the facts from their agents.
-func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int) []Pod {
+// withReports returns the pods with the facts from their agents, and with what is known of silent ones.
+func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int, known *KnownAssignment) []Pod {
 	suspected := suspectedPods(pods, reports, tolerated)
 	all := slices.Clone(pods)
 	for i := range all {
@@ -66,13 +66,14 @@ func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int)
 		if answer.Report != nil && (p.ContainerDown || startedBefore(answer.Report, p.Started)) {
 			p.Report.Report = nil
 		}
+		p.Report.WasNotBounded = p.Report.Report == nil && known.notBounded(p)
 	}
 	return all
 }
 
-// reportsOf derives the application from the pods' reports. known are the application's subtopologies when every pod had last reported. kafka is
-// the Kafka group, which may be nil.
-func reportsOf(pods []Pod, applicationID string, known KnownTopology, tasks *int32, kafka *assignment.Group, now time.Time) Reports {
+// reportsOf derives the application from the pods' reports. As long as its topology is the known one, some pods may be silent: their last loads
+// and all subtopologies are known. kafka is the Kafka group, which may be nil.
+func reportsOf(pods []Pod, applicationID string, known *KnownAssignment, tasks *int32, kafka *assignment.Group, now time.Time) Reports {
 	var answers []report.PodReport
 	for _, p := range runningPods(pods) {
 		answers = append(answers, report.PodReport{Pod: p.Name, UID: string(p.UID), Report: p.Report.Report, Err: p.Report.Err, Since: p.Report.FailingSince})
@@ -81,10 +82,7 @@ func reportsOf(pods []Pod, applicationID string, known KnownTopology, tasks *int
 	chosen := assignment.GroupOfReports(plausible, applicationID, nil)
 	id := chosen.Group.ApplicationID
 	reports := Reports{Newest: newestReport(pods)}
-	var seen []assignment.Subtopology
-	if known.Text == topologyText(clientOf(reports.Newest, id)) {
-		seen = known.Subtopologies
-	}
+	seen := known.seen(topologyText(clientOf(reports.Newest, id)))
 	reports.Group = assignment.GroupOfReports(answers, id, seen)
 	reports.Group.Guessed = chosen.Guessed
 	confirmed, unconfirmed := confirmedReports(answers, knownTasksOf(id, seen, kafka).atLeast(lastKnown(answers, id, tasks)))
@@ -94,9 +92,9 @@ func reportsOf(pods []Pod, applicationID string, known KnownTopology, tasks *int
 	}
 	group := &reports.Group.Group
 	reports.Client = clientOf(reports.Newest, group.ApplicationID)
-	complete := reports.Group.Complete()
+	complete := reports.Group.Complete() || seen != nil
 	if !complete && onlyStartingMissing(pods, reports.Group.Missing, now) {
-		complete = seen != nil || hasTasks(group.Subtopologies, tasks)
+		complete = hasTasks(group.Subtopologies, tasks)
 	}
 	reports.Usable = len(group.Processes) > 0 && len(group.Subtopologies) > 0 && complete
 	return reports

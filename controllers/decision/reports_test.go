@@ -178,7 +178,7 @@ func TestReportsOfSomePods(t *testing.T) {
 	}{
 		"all pods report":                        {reported(), true},
 		"one is missing, topology unknown":       {with(func(*fixture) {}), false},
-		"one is missing, topology known":         {with(func(g *fixture) { g.known = seen }), false},
+		"one is missing, topology known":         {with(func(g *fixture) { g.known = seen }), true},
 		"one has just started, topology known":   {with(func(g *fixture) { g.known, g.pods = seen, starting }), true},
 		"one has just started, topology unknown": {with(func(g *fixture) { g.pods = starting }), false},
 		"one has just started, the others run all tasks of the status": {with(func(g *fixture) {
@@ -187,7 +187,12 @@ func TestReportsOfSomePods(t *testing.T) {
 			g.app = testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "4Gi"))
 			g.app.Status.Tasks = new(int32(12))
 		}), true},
-		"one has no agent, topology known": {with(func(g *fixture) { g.known, g.pods = seen, withoutAgent }), false},
+		"one has no agent, topology known":   {with(func(g *fixture) { g.known, g.pods = seen, withoutAgent }), true},
+		"one has no agent, topology unknown": {with(func(g *fixture) { g.pods = withoutAgent }), false},
+		"no report, topology known": {with(func(g *fixture) {
+			g.known = seen
+			g.reports = nil
+		}), false},
 		"one has reported before its restart": {with(func(g *fixture) {
 			g.pods = starting
 			g.reports["orders-2"] = reportWith(8, 4)
@@ -280,7 +285,7 @@ func TestDeadConnectionIsTheFirstSignOfAFailure(t *testing.T) {
 				if p.Suspected {
 					suspected = append(suspected, p.Name)
 				}
-				if !p.readsPlan() {
+				if !d.Facts.readsPlan(p) {
 					t.Errorf("%s no longer counts as a reader of the plan", p.Name)
 				}
 			}

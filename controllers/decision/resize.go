@@ -43,6 +43,10 @@ func (d *Decision) chooseResizes() {
 		if !raisable(p) || to <= p.EffectiveLimit().Value() || to <= p.Limit.Value() {
 			continue // its limit is large enough, or was requested already
 		}
+		if wait := firstReportAwaited(&d.Facts, p); wait > 0 {
+			d.RecheckAfter = Earliest(d.RecheckAfter, wait)
+			continue
+		}
 		resize := Resize{
 			Pod: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			From: p.Limit.Value(), To: to, Request: resizedRequest(p, d.Facts.App.Spec.Memory.Requests, to),
@@ -57,6 +61,20 @@ func (d *Decision) chooseResizes() {
 			d.Resizes = append(d.Resizes, resize)
 		}
 	}
+}
+
+// firstReportAwaited returns how long the first response of a pod's agent is still awaited before its limit is raised; 0 if it is not. Limits
+// are never lowered in place, and the report may show that the process requires less.
+func firstReportAwaited(f *Facts, p *Pod) time.Duration {
+	requested := p.Report.Report == nil && p.Report.Err == nil
+	if !p.Report.Expected || !requested {
+		return 0
+	}
+	since := p.Started
+	if since.Before(f.TrackedSince) {
+		since = f.TrackedSince
+	}
+	return max(0, sourcesGrace-f.Now.Sub(since))
 }
 
 // raisable returns whether the limit of a pod may be raised now: one resize at a time.

@@ -58,7 +58,7 @@ func TestChooseResizes(t *testing.T) {
 		"less requested, in progress":       {resources("1500Mi"), keep, 1600, nil, nil},
 		"deferred by the kubelet":           {pending(corev1.PodReasonDeferred), keep, 1500, nil, nil},
 		"infeasible for the kubelet":        {pending(corev1.PodReasonInfeasible), keep, 1500, nil, nil},
-		"not injected":                      {func(p *corev1.Pod) { p.Annotations = nil }, keep, 1500, nil, nil},
+		"not injected":                      {testobjects.NotInjected, keep, 1500, nil, nil},
 		"terminating":                       {func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(testobjects.Now)) }, keep, 1500, nil, nil},
 		"pending":                           {func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, keep, 1500, nil, nil},
 		"on a lost node":                    {func(p *corev1.Pod) { p.Spec.NodeName = "lost" }, keep, 1500, nil, nil},
@@ -248,7 +248,7 @@ func TestWithdrawal(t *testing.T) {
 	}
 	unschedulable := unschedulableFor(5 * time.Minute)
 	nominated := func(p *corev1.Pod) { p.Status.NominatedNodeName = "node-9" }
-	notInjected := func(p *corev1.Pod) { p.Annotations = nil }
+	notInjected := testobjects.NotInjected
 	failing := testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails)
 	failsOtherwise := testobjects.Deployment(3, testobjects.PodTemplate("1Gi"), creationFails, func(d *appsv1.Deployment) {
 		d.Status.Conditions[0].Message = "error looking up service account shop/orders: not found"
@@ -428,7 +428,7 @@ func TestPlanStaysDuringRollout(t *testing.T) {
 	g.pods = testobjects.RunningPods(3, limit, withAgent)
 	g = g.after(t)
 	revision := g.injection.Spec.PlanRevision
-	g.reports = map[string]report.PodReport{"orders-0": reportWith(0, 2), "orders-1": reportWith(2, 2), "orders-2": reportWith(4, 2)}
+	g.reports = manyReports(2, func(r *report.Report) { r.Clients[0].Topology = "of another version" })
 	if d := g.decide(t); d.Revision == revision {
 		t.Fatal("fewer tasks do not change the plan")
 	}

@@ -47,14 +47,13 @@ func jvmOf(f *Facts) (memplan.JVM, error) {
 	if c == nil {
 		return memplan.NewJVM(), nil
 	}
-	flags := append(visibleFlags(&f.App.Spec, c), reportedFlags(&f.Reports)...)
-	jvm, err := memplan.ParseJVMFlags(flags)
+	jvm, err := applicationFlags(f)
 	var errs []error
 	for _, text := range errorTexts(err) {
 		errs = append(errs, fmt.Errorf("JVM flags of container %s: %s", c.Name, text))
 	}
 	if leavesHeapToJVM(jvm) && !f.NotInjectable.Found() {
-		jvm.HeapMode = memplan.HeapPlanned
+		jvm = withOwnPercentage(jvm, f.Measured.HeapPercent)
 	}
 	for _, pin := range f.App.Spec.Memory.Pins {
 		if pin.Region == v1alpha1.RegionHeap && pin.Size != nil && jvm.HeapMode == memplan.HeapPlanned {
@@ -62,6 +61,32 @@ func jvmOf(f *Facts) (memplan.JVM, error) {
 		}
 	}
 	return jvm, errors.Join(errs...)
+}
+
+// applicationFlags parses the flags of the application, those in reports included.
+func applicationFlags(f *Facts) (memplan.JVM, error) {
+	return memplan.ParseJVMFlags(append(visibleFlags(&f.App.Spec, f.Container), reportedFlags(&f.Reports)...))
+}
+
+// heapLeftToPlan returns whether the application leaves the size of its heap to the plan, as far as the pod template and reported sizes show.
+func heapLeftToPlan(f *Facts) bool {
+	if f.Container == nil || f.NotInjectable.Found() {
+		return false
+	}
+	jvm, _ := applicationFlags(f) // an error concerns other flags, and the plan reports it
+	return leavesHeapToJVM(jvm)
+}
+
+// withOwnPercentage returns the flags of a JVM whose heap the plan decides, unless the image sets it outside of the pod template: nothing that is
+// visible does, but its processes have shown another share of the limit.
+func withOwnPercentage(jvm memplan.JVM, percent *int32) memplan.JVM {
+	if percent == nil {
+		jvm.HeapMode = memplan.HeapPlanned
+		return jvm
+	}
+	jvm.MaxRAMPercentage = memplan.Known(float64(*percent), memplan.Measured)
+	jvm.MinRAMPercentage = jvm.MaxRAMPercentage
+	return jvm
 }
 
 // reportedFlags returns the flags with which the application sizes its JVM, including those in scripts and files that the pod template does
@@ -96,13 +121,37 @@ func leavesHeapToJVM(jvm memplan.JVM) bool {
 
 // runningVariants returns the workload in each kind of running pod.
 func runningVariants(f *Facts, w memplan.Workload) map[memplan.PodKind]memplan.Workload {
-	variants := map[memplan.PodKind]memplan.Workload{}
-	for _, bounded := range []bool{false, true} {
-		w.Bounded = bounded
-		variants[memplan.PodKind{Injected: true, Bounded: bounded}] = withStartedHeap(w, f.PlanConfigMap)
+	kinds := []memplan.PodKind{{Injected: true}, {Injected: true, Bounded: true}} // those of pods to come and of pods without a report
+	for i := range f.Pods {
+		kinds = append(kinds, podKind(f, &f.Pods[i]))
 	}
-	variants[memplan.PodKind{}] = withoutPlan(w, f.Container)
+	variants := map[memplan.PodKind]memplan.Workload{{}: withoutPlan(w, f.Container)}
+	for _, kind := range kinds {
+		if kind.Injected {
+			variant := withStartedHeap(w, f.PlanConfigMap)
+			variant.Bounded = kind.Bounded
+			variants[kind] = withReportedHeap(variant, kind.Heap)
+		}
+	}
 	return variants
+}
+
+// withReportedHeap returns the workload in a process with a known heap, whatever has set it. Its JVM never has a smaller one until its next start.
+func withReportedHeap(w memplan.Workload, heap memplan.Bytes) memplan.Workload {
+	jvm := &w.JVM
+	larger := memplan.Known(heap, memplan.Measured)
+	pinned := jvm.HeapMode == memplan.HeapPlanned && jvm.MaxHeap.Value > 0
+	switch {
+	case jvm.HeapMode == memplan.HeapFixed || pinned:
+		if heap > jvm.MaxHeap.Value {
+			jvm.MaxHeap = larger
+		}
+	case jvm.HeapMode == memplan.HeapPlanned:
+		jvm.LeastHeap = max(jvm.LeastHeap, heap)
+	case heap > jvm.InitialHeap.Value: // a percentage of the limit, but never less
+		jvm.InitialHeap = larger
+	}
+	return w
 }
 
 // withStartedHeap returns the workload in a pod that was started with the plan: its JVM keeps the heap of the published plan until its next
@@ -130,9 +179,17 @@ func publishedJVM(published *corev1.ConfigMap) memplan.JVM {
 	return jvm
 }
 
-// publishedLimit returns the limit that the published plan is for; 0 without one.
+// publishedLimit returns the limit that the published plan is for; 0 without one. Only the operator writes it, so an unreadable one counts as
+// none.
 func publishedLimit(published *corev1.ConfigMap) int64 {
-	return int64(publishedJVM(published).MaxRAM.Value)
+	if published == nil {
+		return 0
+	}
+	plan, err := planfile.Parse(published.Data)
+	if err != nil {
+		return 0
+	}
+	return plan.Limit
 }
 
 // withoutPlan returns the workload in a pod that was created without the plan: the JVM chooses its heap.

@@ -4,7 +4,10 @@
 package decision
 
 import (
+	"math"
 	"math/bits"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,8 +34,9 @@ const growthNum, growthDen = 5, 4
 
 // measuredOf returns the measured figures: the largest that any pod of the newest image has reported. The figures of one image do not apply to
 // another.
-func measuredOf(remembered v1alpha1.MeasuredRegions, pods []Pod, now time.Time) v1alpha1.MeasuredRegions {
+func measuredOf(f *Facts, remembered v1alpha1.MeasuredRegions) v1alpha1.MeasuredRegions {
 	measured := *remembered.DeepCopy()
+	pods := f.Pods
 	newest := newestImage(pods)
 	if newest == "" {
 		return measured
@@ -40,6 +44,7 @@ func measuredOf(remembered v1alpha1.MeasuredRegions, pods []Pod, now time.Time) 
 	if measured.ImageID != newest {
 		measured = v1alpha1.MeasuredRegions{ImageID: newest, Age: v1alpha1.ProcessWarmingUp}
 	}
+	measured.HeapPercent = heapPercentOf(f, measured.HeapPercent)
 	for i := range pods {
 		p := &pods[i]
 		r := p.Report.Report
@@ -56,11 +61,75 @@ func measuredOf(remembered v1alpha1.MeasuredRegions, pods []Pod, now time.Time) 
 				raise(&measured.AverageRecord, int64(1)<<bits.Len64(uint64(size-1))) // to a power of two
 			}
 		}
-		if now.Sub(time.UnixMilli(r.Started)) >= warmedUpAfter {
+		if f.Now.Sub(time.UnixMilli(r.Started)) >= warmedUpAfter {
 			measured.Age = v1alpha1.ProcessWarmedUp
 		}
 	}
 	return measured
+}
+
+// heapPercentOf returns the share of the limit that the newest process has as its own heap; nil where the plan decides the heap.
+func heapPercentOf(f *Facts, remembered *int32) *int32 {
+	if !heapLeftToPlan(f) {
+		return nil
+	}
+	percent, known := ownHeapPercent(f.Reports.Newest, publishedJVM(f.PlanConfigMap))
+	switch {
+	case !known:
+		return remembered
+	case percent == 0:
+		return nil
+	}
+	return &percent
+}
+
+// heapTolerance is a difference between a heap and its percentage that a JVM's rounding explains: two steps of the alignment of small heaps.
+const heapTolerance = 4 << 20
+
+// ownHeapPercent returns the share of the limit that a process has as its heap where neither the plan nor the JVM's default explains it; 0 where
+// they do. An option in a start script or in the entry point of an image wins over the plan, and the pod template does not show it. known is
+// false if the report does not show the origin of the heap.
+func ownHeapPercent(r *report.Report, published memplan.JVM) (percent int32, known bool) {
+	flags := firstRAMFlags(r.JVM.Flags) // the plan's options come first
+	planned, err := memplan.ParseJVMFlags(flags)
+	if err != nil || r.JVM.HeapMax <= 0 {
+		return 0, false
+	}
+	if published.MaxRAMPercentage.From == memplan.Default {
+		// The published plan leaves the percentage to the application, so that in the flags is its own.
+		planned.MaxRAMPercentage = published.MaxRAMPercentage
+		planned.MinRAMPercentage = published.MinRAMPercentage
+	}
+	base := planned.MaxRAM.Value // the plan sets it, and the JVM's percentages refer to it
+	if base <= 0 {
+		base = memplan.Bytes(r.Cgroup.Limit)
+	}
+	heap := memplan.Bytes(r.JVM.HeapMax)
+	explained := planned.HeapUnder(base)
+	if heap <= explained.Add(max(heapTolerance, explained/50)) {
+		return 0, true
+	}
+	if len(flags) == 0 || heap > base {
+		return 0, false
+	}
+	// After a raise of the limit the share is too small, but the flag still has that of new pods.
+	last, _ := memplan.ParseJVMFlags(slices.DeleteFunc(slices.Clone(r.JVM.Flags), func(flag string) bool { return !strings.Contains(flag, "RAM") }))
+	share := max(math.Ceil(float64(heap)*100/float64(base)), math.Ceil(last.MaxRAMPercentage.Value))
+	return int32(min(share, 100)), true
+}
+
+// firstRAMFlags returns the first flag of each of those that size the heap by the memory of the container.
+func firstRAMFlags(flags []string) []string {
+	var firsts []string
+	seen := map[string]bool{}
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if strings.Contains(name, "RAM") && !seen[name] {
+			seen[name] = true
+			firsts = append(firsts, flag)
+		}
+	}
+	return firsts
 }
 
 // newestImage returns the digest of the process that started last; empty without a report.

@@ -66,6 +66,9 @@ func reportNotes(f *Facts, described *describedTopology) []string {
 			}
 		}
 	}
+	if percent := f.Measured.HeapPercent; percent != nil {
+		notes = append(notes, ownHeapText(*percent))
+	}
 	group := &f.Reports.Group
 	if group.Guessed {
 		notes = append(notes, fmt.Sprintf("the pods run several applications; %s has the most tasks and is planned for: set `kafka.applicationId` to choose another",

@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"streamweir.dev/streamweir/agent/planfile"
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
@@ -381,5 +383,112 @@ func TestEveryInvalidSettingIsNamed(t *testing.T) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q does not name %s", text, part)
 		}
+	}
+}
+
+// planFlags are the flags of a process that was started with a plan.
+func planFlags(maxRAM int64, percent string, others ...string) []string {
+	return append([]string{
+		"-XX:+IgnoreUnrecognizedVMOptions", fmt.Sprintf("-XX:MaxRAM=%d", maxRAM), "-XX:MaxRAMPercentage=" + percent, "-XX:MinRAMPercentage=" + percent,
+	}, others...)
+}
+
+// TestHeapOfTheProcessCounts: whatever has set it.
+func TestHeapOfTheProcessCounts(t *testing.T) {
+	xmx := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", container(func(c *corev1.Container) { c.Args = []string{"java", "-Xmx256m"} })))
+	percentage := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", container(func(c *corev1.Container) {
+		c.Args = []string{"java", "-XX:MaxRAMPercentage=30"}
+	})))
+	pinned := testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "16Gi"), func(app *v1alpha1.StreamApp) {
+		app.Spec.Memory.Pins = []v1alpha1.Pin{{Region: v1alpha1.RegionHeap, Size: testobjects.Memory("256Mi")}}
+	})
+	for name, input := range map[string]fixture{
+		"planned": {}, "-Xmx": {workload: xmx}, "MaxRAMPercentage": {workload: percentage}, "pinned": {app: pinned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			required := func(heapOfFirst int64) (first, other int64) {
+				g := reported()
+				if input.workload != nil {
+					g.workload = input.workload
+				}
+				g.app = input.app
+				r := *g.reports["orders-0"].Report
+				r.JVM.HeapMax = heapOfFirst
+				g.reports["orders-0"] = report.PodReport{Report: &r, At: testobjects.Now}
+				g = g.after(t)
+				d := g.decide(t)
+				return d.Plan.Pods["orders-0"].Required, d.Plan.Pods["orders-1"].Required
+			}
+			unknown, before := required(0)
+			small, _ := required(64 * mib)
+			large, after := required(900 * mib)
+			if small != unknown || before != unknown || after != before {
+				t.Errorf("required: %s with a small heap, %s unknown; the other pod %s, then %s; want the same",
+					bytesText(small), bytesText(unknown), bytesText(before), bytesText(after))
+			}
+			if large < 900*mib+(unknown-256*mib-100*mib) {
+				t.Errorf("required: %s with a heap of 900 MiB, %s otherwise; want the heap and the rest", bytesText(large), bytesText(unknown))
+			}
+		})
+	}
+}
+
+// TestHeapOfTheImageCountsForNewPods: an image whose entry point sets the heap keeps doing so.
+func TestHeapOfTheImageCountsForNewPods(t *testing.T) {
+	const limit = 1 << 30
+	ownPercent := []string{"-XX:MaxRAMPercentage=75.0"}
+	visible := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", container(func(c *corev1.Container) {
+		c.Args = []string{"java", "-XX:MaxRAMPercentage=75.0"}
+	})))
+	cases := map[string]struct {
+		flags      []string
+		heap       int64
+		cgroup     int64
+		workload   any
+		remembered *int32
+		want       *int32
+	}{
+		"the plan's own":                    {flags: planFlags(limit, "25"), heap: limit / 4},
+		"rounded up":                        {flags: planFlags(limit, "25"), heap: limit/4 + 2*mib},
+		"that of an earlier plan":           {flags: planFlags(2*limit, "40"), heap: 2 * limit / 10 * 4},
+		"a smaller cgroup at the start":     {flags: planFlags(2*limit, "40"), heap: limit / 10 * 4},
+		"the image's":                       {flags: planFlags(limit, "25", ownPercent...), heap: limit / 4 * 3, want: new(int32(75))},
+		"the image's, remembered":           {heap: 0, remembered: new(int32(75)), want: new(int32(75))},
+		"the image's, not any more":         {flags: planFlags(limit, "25"), heap: limit / 4, remembered: new(int32(75))},
+		"the image's, and a raised limit":   {flags: ownPercent, heap: limit / 4 * 3, cgroup: 3 * limit / 2, remembered: new(int32(75)), want: new(int32(75))},
+		"unknown flags":                     {heap: limit / 4 * 3, cgroup: limit},
+		"unknown flags, the JVM's own heap": {heap: limit / 4, cgroup: limit, remembered: new(int32(75))},
+		"more than the limit":               {flags: planFlags(limit, "25", ownPercent...), heap: 2 * limit},
+		"visible in the template":           {flags: planFlags(limit, "25", ownPercent...), heap: limit / 4 * 3, workload: visible},
+		"a reported -Xmx":                   {flags: planFlags(limit, "25", "-Xmx768m"), heap: limit / 4 * 3},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := reported(func(r *report.Report) {
+				r.JVM.Flags = c.flags
+				r.JVM.HeapMax = c.heap
+				r.Cgroup.Limit = c.cgroup
+			})
+			if c.workload != nil {
+				g.workload = c.workload
+			}
+			g.app = testobjects.StreamApp(testobjects.LimitsBetween("512Mi", "16Gi"))
+			g.app.Status.Measured = v1alpha1.MeasuredRegions{ImageID: testDigest, HeapPercent: c.remembered}
+			if c.cgroup > 0 && c.flags != nil { // the published plan leaves the heap to the image
+				g.plan = &corev1.ConfigMap{Data: map[string]string{planfile.OptionsKey: fmt.Sprintf("-XX:MaxRAM=%d\n", limit)}}
+			}
+			d := g.decide(t)
+			wantNoDiff(t, "percentage", c.want, d.Facts.Measured.HeapPercent)
+			wantNoDiff(t, "remembered", c.want, d.Memory.Measured.HeapPercent)
+			jvm := d.Plan.resolved.planned.JVM
+			if c.want != nil {
+				if heap := jvm.HeapUnder(4 * memplan.GiB); jvm.HeapMode != memplan.HeapPercent || heap < 3*memplan.GiB {
+					t.Errorf("a new pod with 4 GiB has a heap of %v, want three quarters", heap)
+				}
+				if !slices.Contains(d.Plan.Notes, ownHeapText(75)) {
+					t.Errorf("the notes are %q", d.Plan.Notes)
+				}
+			}
+		})
 	}
 }

@@ -29,6 +29,8 @@ type simulation struct {
 	volatile Volatile
 	// refuses: the API server refuses resizes, and defers: the kubelet does not carry them out at once.
 	refuses, defers bool
+	// restored: the injection was written again for the stored plan.
+	restored bool
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
@@ -96,6 +98,9 @@ func (s *simulation) carryOut(d *Decision, o *Outcome) {
 		return
 	}
 	for uid, answer := range s.w.Reports {
+		if answer.Report == nil {
+			continue
+		}
 		loaded := *answer.Report
 		loaded.Plan.OnDisk = d.Revision
 		answer.Report = &loaded
@@ -137,6 +142,7 @@ func (s *simulation) event() {
 	events := []func(){
 		func() {}, s.timePasses, s.timePasses, s.podChanges, s.podChanges, s.podIsGone, s.podReturns, s.nodeChanges, s.groupChanges,
 		s.reportChanges, s.reportChanges, s.userEdits, s.templateChanges, s.workloadChanges, s.quotaChanges, s.writesChange,
+		s.podsAreSilent, s.podsAreSilent, s.operatorRestarts, s.appIsCreatedAgain, s.workloadIsCreatedAgain, s.holdChanges,
 	}
 	for range 1 + s.IntN(2) {
 		events[s.IntN(len(events))]()
@@ -192,10 +198,10 @@ func (s *simulation) podReturns() {
 		withAgent(p)
 		p.Status.ContainerStatuses[0].State = runningSince(s.w.Now)
 		if injection == nil || injection.Spec.AgentConfigMap == "" {
-			p.Spec.Volumes = nil
+			testobjects.WithoutAgent(p)
 		}
 		if injection == nil {
-			p.Annotations = nil
+			testobjects.NotInjected(p)
 		} else {
 			p.Annotations[v1alpha1.PlanAnnotation] = injection.Spec.PlanRevision
 		}
@@ -262,7 +268,7 @@ func (s *simulation) userEdits() {
 	case 1:
 		memory.PodFailuresToTolerate = new(int32(s.IntN(3)))
 	case 2:
-		app.Spec.Mode = v1alpha1.Mode(s.pick(string(v1alpha1.ModeObserve), string(v1alpha1.ModeEnforce), string(v1alpha1.ModeEnforce)))
+		app.Spec.Mode = v1alpha1.Mode(s.pick("Observe", "Hold", "Enforce", "Enforce", "Enforce"))
 	case 3:
 		app.Spec.Streams.Configs = []v1alpha1.Config{{Name: "num.stream.threads", Value: s.pick("2", "many")}}
 	}
@@ -303,6 +309,63 @@ func (s *simulation) quotaChanges() {
 	if s.oneIn(2) {
 		s.w.LimitRanges = nil
 	}
+}
+
+// podsAreSilent loses the reports of some pods.
+func (s *simulation) podsAreSilent() {
+	if s.w.Reports == nil {
+		return
+	}
+	s.w.Reports = maps.Clone(s.w.Reports)
+	for i := range s.w.Pods {
+		uid := string(s.w.Pods[i].UID)
+		switch s.IntN(4) {
+		case 0:
+			delete(s.w.Reports, uid)
+		case 1:
+			s.w.Reports[uid] = report.PodReport{Err: &report.Error{Fault: report.Unreachable}, Since: s.w.Now}
+		}
+	}
+}
+
+// operatorRestarts drops everything that the process knows. No source has been requested then, or some have answered.
+func (s *simulation) operatorRestarts() {
+	s.volatile = Volatile{}
+	s.w.TrackedSince = s.w.Now
+	if !s.w.Group.Unavailable.Found() && s.oneIn(2) {
+		s.w.Group.Latest = assignment.Observation{}
+	}
+	s.podsAreSilent()
+}
+
+// appIsCreatedAgain replaces the StreamApp. The garbage collector removes the injection, sooner or later.
+func (s *simulation) appIsCreatedAgain() {
+	s.operatorRestarts()
+	s.w.App.UID += "'"
+	s.w.App.Status = v1alpha1.StreamAppStatus{}
+	s.w.App.Generation = 1
+	if s.oneIn(2) {
+		s.w.Injection = nil
+	}
+}
+
+// workloadIsCreatedAgain replaces the workload and its pods, which have not reported yet.
+func (s *simulation) workloadIsCreatedAgain() {
+	s.w.StatefulSet = s.w.StatefulSet.DeepCopy()
+	s.w.Deployment = s.w.Deployment.DeepCopy()
+	if s.w.StatefulSet != nil {
+		s.w.StatefulSet.UID += "'"
+	} else {
+		s.w.Deployment.UID += "'"
+	}
+	for i := range s.w.Pods {
+		s.w.Pods[i].UID += "'"
+	}
+}
+
+// holdChanges begins or ends a hold of all applications.
+func (s *simulation) holdChanges() {
+	s.w.Hold = s.pick("", "", "the operator's configuration holds all applications")
 }
 
 func (s *simulation) writesChange() {

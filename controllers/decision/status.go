@@ -17,19 +17,21 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// StatusOf returns the status after a pass. Of the old status only the transition times of conditions are kept.
+// StatusOf returns the status after a pass. Of the old status only the transition times of conditions are kept, and the figures where a pass
+// is frozen because the tasks are unknown: those of a plan without tasks would describe no pod.
 func StatusOf(d *Decision, o *Outcome) v1alpha1.StreamAppStatus {
 	f := &d.Facts
 	status := v1alpha1.StreamAppStatus{
 		ObservedGeneration: d.Memory.ObservedGeneration,
 		Mode:               f.Mode(),
 		Conditions:         conditionsOf(f, judge(d, o)),
+		Tasks:              d.Memory.Tasks,
+		Images:             d.Memory.Images,
+		Measured:           d.Memory.Measured,
 	}
 	if f.Workload == nil || f.Container == nil || f.ConflictingApp != "" {
 		return status
 	}
-	status.Images = d.Memory.Images
-	status.Measured = d.Memory.Measured
 	running := len(runningPods(f.Pods))
 	status.Pods = new(int32(running))
 	if since := d.Memory.PodsUnavailableSince; !since.IsZero() {
@@ -40,6 +42,9 @@ func StatusOf(d *Decision, o *Outcome) v1alpha1.StreamAppStatus {
 		return status
 	}
 	setFigures(&status, d)
+	if d.Frozen.Found() && !d.Plan.TasksKnown && f.Memory.Tasks != nil {
+		keepFigures(&status, &f.App.Status)
+	}
 	status.DivergentPods, status.DivergentPodsOmitted = divergentPods(d, o)
 	status.Warnings = warningsOf(d)
 	keepSmall(&status)
@@ -68,7 +73,6 @@ func setFigures(status *v1alpha1.StreamAppStatus, d *Decision) {
 	status.Limit = new(quantity(plan.Limit))
 	status.Heap = new(quantity(pod.Heap))
 	status.Expected = new(quantity(pod.Expected))
-	status.Tasks = d.Memory.Tasks
 	if plan.TasksKnown {
 		status.PodFailuresTolerated = new(int32(max(0, plan.Tolerated)))
 		if plan.Required < NoLimit {
@@ -83,6 +87,20 @@ func setFigures(status *v1alpha1.StreamAppStatus, d *Decision) {
 	if d.Frozen.Found() && d.Facts.Injection != nil {
 		status.PlanRevision = d.Facts.Injection.Spec.PlanRevision
 	}
+}
+
+// keepFigures restores the figures of the last pass that knew the tasks.
+func keepFigures(status, last *v1alpha1.StreamAppStatus) {
+	if last.RequiredLimit == nil {
+		return
+	}
+	status.Limit = last.Limit
+	status.Heap = last.Heap
+	status.Expected = last.Expected
+	status.RequiredLimit = last.RequiredLimit
+	status.PodFailuresTolerated = last.PodFailuresTolerated
+	status.Lines = last.Lines
+	status.Settings = last.Settings
 }
 
 // uniqueLines returns the lines with those of the same pool and name in one, largest first: the API server accepts no duplicates. The shared
@@ -206,6 +224,19 @@ func diverges(d *Decision, p *Pod, entry *v1alpha1.PodStatus) bool {
 	return !sameLimit || !sameRequired || !asPublished
 }
 
+// throttledPod describes the first pod that the kernel throttles below its required limit; empty without one. Such a JVM stalls instead of being
+// killed.
+func throttledPod(d *Decision) string {
+	for _, p := range runningPods(d.Facts.Pods) {
+		r := p.Report.Report
+		required := d.Plan.Pods[p.Name].RequiredNow
+		if r != nil && r.Cgroup.High > 0 && r.Cgroup.High < required && d.Plan.TasksKnown {
+			return throttledText(&p, required)
+		}
+	}
+	return ""
+}
+
 // warningsOf returns the warnings, sorted.
 func warningsOf(d *Decision) []string {
 	plan := &d.Plan
@@ -218,6 +249,9 @@ func warningsOf(d *Decision) []string {
 	}
 	if plan.ColdStart > plan.Limit {
 		warnings = append(warnings, coldStartText(plan))
+	}
+	if text := throttledPod(d); text != "" {
+		warnings = append(warnings, text)
 	}
 	for i := range warnings {
 		warnings[i] = truncate(warnings[i])

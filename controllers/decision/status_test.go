@@ -397,3 +397,17 @@ func TestConditionsKeepTheirTransitionTime(t *testing.T) {
 	}
 	wantNoDiff(t, "transition times", want, got)
 }
+
+// TestThrottledPodIsNamed: memory.high is what MemoryQoS sets, and the JVM stalls above it.
+func TestThrottledPodIsNamed(t *testing.T) {
+	required := reported().decide(t).Plan.Pods["orders-0"].RequiredNow
+	for high, want := range map[int64]bool{0: false, required - 1: true, required: false} {
+		warnings := reported(func(r *report.Report) { r.Cgroup.High = high }).decide(t).status().Warnings
+		named := slices.ContainsFunc(warnings, func(w string) bool {
+			return strings.HasPrefix(w, "pod orders-0: the kernel throttles its memory above ")
+		})
+		if named != want {
+			t.Errorf("with memory.high %d and a required limit of %d the warnings are %q", high, required, warnings)
+		}
+	}
+}

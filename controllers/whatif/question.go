@@ -122,7 +122,8 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		}
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
-	memory := decision.Recall(app, world.Injection, world.Pods, decision.Volatile{})
+	memory := decision.Recall(app, world.PlanConfigMap, world.Injection, world.Pods, decision.Volatile{})
+	memory.Assignment = nil // the question names its own sources
 	world, err := q.withChangedObjects(world)
 	return world, memory, err
 }

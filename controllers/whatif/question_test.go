@@ -78,7 +78,7 @@ func TestAnswerIsTheOperatorsDecision(t *testing.T) {
 	set := testobjects.StatefulSet(3, testobjects.PodTemplate("4Gi"))
 	world := decision.World{Now: testobjects.Now, App: app, StatefulSet: set}
 	world.Group.Unavailable = decision.Problem{Reason: v1alpha1.ReasonNoSource, Message: decision.NoSourceText}
-	plan := decision.Decide(world, decision.Recall(app, nil, nil, decision.Volatile{})).Plan
+	plan := decision.Decide(world, decision.Recall(app, nil, nil, nil, decision.Volatile{})).Plan
 
 	answer := explain(t, Question{App: app, Now: testobjects.Now, Objects: Objects{app, set}})
 	if answer.RequiredLimit.Value() != plan.Required || answer.Limit.Value() != plan.Limit {

@@ -6,6 +6,7 @@ package testobjects
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,13 +121,34 @@ func RunningPod(ordinal int, limit string, changes ...Change[corev1.Pod]) *corev
 				APIVersion: "apps/v1", Kind: "StatefulSet", Name: App, UID: "workload-uid", Controller: new(true),
 			}},
 		},
-		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%d", ordinal), Containers: []corev1.Container{{Name: Container, Resources: resources}}},
+		Spec: corev1.PodSpec{
+			NodeName: fmt.Sprintf("node-%d", ordinal), Containers: []corev1.Container{{Name: Container, Resources: resources}},
+			Volumes: []corev1.Volume{ConfigMapVolume(v1alpha1.PlanVolume, v1alpha1.ConfigMapPrefix+"plan-"+App)},
+		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.0.%d", ordinal+1)}},
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: hourAgo}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: Container, Resources: &resources}},
 		},
 	}, changes)
+}
+
+// ConfigMapVolume returns a volume with a ConfigMap.
+func ConfigMapVolume(name, configMap string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}},
+	}}
+}
+
+// NotInjected makes a pod one that was created without plan and agent.
+func NotInjected(p *corev1.Pod) {
+	p.Annotations = nil
+	p.Spec.Volumes = nil
+}
+
+// WithoutAgent makes a pod one that was created without the agent.
+func WithoutAgent(p *corev1.Pod) {
+	p.Spec.Volumes = slices.DeleteFunc(slices.Clone(p.Spec.Volumes), func(v corev1.Volume) bool { return v.Name == v1alpha1.AgentVolume })
 }
 
 // RunningPods returns running pods with the same limit.

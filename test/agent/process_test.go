@@ -42,6 +42,8 @@ type program struct {
 	plan string
 	// before and after are the options of other agents before and after ours.
 	before, after []string
+	// ownHeap is set if the options set the heap.
+	ownHeap bool
 	// port is the agent's port. Zero means any free port.
 	port int
 }
@@ -61,7 +63,10 @@ func start(tb testing.TB, p program) *process {
 	tb.Helper()
 	argv := append([]string{}, p.prefix...)
 	argv = append(argv, p.jvm.prefix...)
-	argv = append(argv, p.jvm.java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+	argv = append(argv, p.jvm.java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+	if !p.ownHeap {
+		argv = append(argv, "-Xmx96m")
+	}
 	argv = append(argv, p.options...)
 	argv = append(argv, p.run...)
 	// A clean-up ends the process after the end of the test's context, and logs the stacks of its threads.

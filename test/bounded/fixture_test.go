@@ -57,7 +57,7 @@ func (f *fixture) startInstance(name string) string {
 	folder := f.tb.TempDir()
 	process := f.app.StartInstance(f.tb, kafkatest.Instance{
 		Name:        name,
-		Environment: []string{fmt.Sprintf("%s=%s", v1alpha1.PodUIDVariable, pod.UID)},
+		Environment: []string{fmt.Sprintf("%s=%s", v1alpha1.PodUIDVariable, pod.UID), "MALLOC_ARENA_MAX=2"},
 		JavaOptions: []string{fmt.Sprintf("-javaagent:%s=plan=%s", f.jar, folder)},
 	})
 	f.mu.Lock()

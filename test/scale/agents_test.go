@@ -24,6 +24,8 @@ type agent struct {
 	started time.Time
 	// heap is the heap of the plan with which the pod was created.
 	heap int64
+	// token is the token in the mounted plan.
+	token string
 	// onDisk is the revision of the mounted plan. requested and active are the limit in the spec and that of the kubelet.
 	onDisk            string
 	requested, active int64
@@ -59,6 +61,10 @@ func (f *fleet) serveReport(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if !g.accepts(r.Header.Get("Authorization")) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	query := r.URL.Query()
 	wait, _ := time.ParseDuration(query.Get("wait")) // 0 without a wait
 	timer := time.NewTimer(wait)
@@ -79,6 +85,13 @@ func (f *fleet) serveReport(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// accepts returns whether a request has the token of the mounted plan.
+func (g *agent) accepts(authorization string) bool {
+	g.app.mu.Lock()
+	defer g.app.mu.Unlock()
+	return g.token != "" && authorization == report.Authorization(g.token)
 }
 
 // reportAfter returns the report if it has another seq, else nil and the channel of the next change.

@@ -142,6 +142,7 @@ func (f *fleet) startAgent(g *agent, pod *corev1.Pod, number int) error {
 	g.seq = g.started.UnixMilli()
 	g.changes = make(chan struct{})
 	g.onDisk = files[planfile.RevisionKey]
+	g.token = planfile.Token(files)
 	g.heap = plan.Heap
 	g.requested = pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 	g.active = g.requested

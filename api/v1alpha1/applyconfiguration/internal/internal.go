@@ -144,6 +144,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: codeCache
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: heapPercent
+      type:
+        scalar: numeric
     - name: imageID
       type:
         scalar: string

@@ -24,6 +24,9 @@ type MeasuredRegionsApplyConfiguration struct {
 	CodeCache *resource.Quantity `json:"codeCache,omitempty"`
 	// applicationHeap is the live heap after full collections, without the record cache.
 	ApplicationHeap *resource.Quantity `json:"applicationHeap,omitempty"`
+	// heapPercent is the percentage of the limit that the JVM has as its heap, if the image sets it outside of the pod
+	// template. Without it the plan decides the heap.
+	HeapPercent *int32 `json:"heapPercent,omitempty"`
 	// averageRecord is the average size of the written records.
 	AverageRecord *resource.Quantity `json:"averageRecord,omitempty"`
 	// age of the oldest process that has reported. Values below the assumptions are used only from a process that is
@@ -66,6 +69,14 @@ func (b *MeasuredRegionsApplyConfiguration) WithCodeCache(value resource.Quantit
 // If called multiple times, the ApplicationHeap field is set to the value of the last call.
 func (b *MeasuredRegionsApplyConfiguration) WithApplicationHeap(value resource.Quantity) *MeasuredRegionsApplyConfiguration {
 	b.ApplicationHeap = &value
+	return b
+}
+
+// WithHeapPercent sets the HeapPercent field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HeapPercent field is set to the value of the last call.
+func (b *MeasuredRegionsApplyConfiguration) WithHeapPercent(value int32) *MeasuredRegionsApplyConfiguration {
+	b.HeapPercent = &value
 	return b
 }
 
