@@ -275,4 +275,6 @@ const (
 	indexPodConfigMap    = "streamweir.config"   // pods: the ConfigMaps of agent and plan that they mount
 	indexPodNode         = "streamweir.node"     // pods: the node they run on
 	indexStreamAppTarget = "streamweir.target"   // StreamApps: kind/name of their target
+
+	indexAutoscalerTarget = "streamweir.autoscaled" // autoscalers: kind/name of the workload on whose memory they act
 )

@@ -40,6 +40,7 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 		w.NodeRequests = read.nodeRequests(w.Nodes)
 		w.LimitRanges = read.limitRanges()
 		w.ResourceQuotas = read.resourceQuotas()
+		w.Autoscalers = read.autoscalers()
 	}
 	w.PlanConfigMap = read.planConfigMap(decision.PlanConfigMapName(app.Name))
 	w.Injection = read.injection()
@@ -209,13 +210,13 @@ func (r *reader) nodes(pods []corev1.Pod) map[string]*corev1.Node {
 	return nodes
 }
 
-// nodeRequests sums the memory requests of all pods on nodes.
+// nodeRequests sums the memory requests of all pods on nodes. It only reads the pods, so they need not be copied.
 func (r *reader) nodeRequests(nodes map[string]*corev1.Node) map[string]int64 {
 	requests := map[string]int64{}
 	for name := range nodes {
 		var pods corev1.PodList
 		if r.err == nil {
-			r.err = r.List(r.ctx, &pods, client.MatchingFields{indexPodNode: name})
+			r.err = r.List(r.ctx, &pods, client.MatchingFields{indexPodNode: name}, client.UnsafeDisableDeepCopy, anyVersion)
 		}
 		for i := range pods.Items {
 			requests[name] += decision.MemoryRequest(&pods.Items[i])

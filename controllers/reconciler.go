@@ -39,6 +39,7 @@ type StreamAppReconciler struct {
 	volatile        volatileMemory
 	podWrites       podWriteBudget
 	unsettled       unsettled
+	autoscalers     *autoscalers // nil before SetupWithManager
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.
@@ -51,6 +52,9 @@ type StreamAppReconciler struct {
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes;limitranges;resourcequotas,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,verbs=list
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
+// +kubebuilder:rbac:groups=autoscaling.k8s.io,resources=verticalpodautoscalers,verbs=list;watch
+// +kubebuilder:rbac:groups=keda.sh,resources=scaledobjects,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

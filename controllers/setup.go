@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,7 +65,7 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	if err := collector.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the removal of agents: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	streamApps, err := ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
 		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // the operator's own status needs no pass
 		Owns(&v1alpha1.PodInjection{}).
@@ -85,7 +86,70 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 			ReconciliationTimeout:   reconciliationTimeout,
 			EnableWarmup:            new(true), // a standby replica has its caches filled when it takes over
 		}).
-		Complete(r)
+		Build(r)
+	if err != nil {
+		return err
+	}
+	return r.setupAutoscalers(ctx, mgr, streamApps)
+}
+
+// setupAutoscalers has the autoscalers watched: those that the API server serves now before the first pass, others from when it does.
+func (r *StreamAppReconciler) setupAutoscalers(ctx context.Context, mgr ctrl.Manager, streamApps controller.Controller) error {
+	toApps := handler.EnqueueRequestsFromMapFunc(r.appsOfAutoscaler)
+	r.autoscalers = &autoscalers{
+		cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), interval: autoscalerLookup,
+		watch: func(ctx context.Context, object *unstructured.Unstructured) error {
+			if err := mgr.GetFieldIndexer().IndexField(ctx, object, indexAutoscalerTarget, autoscalerTarget); err != nil {
+				return err
+			}
+			return streamApps.Watch(source.Kind(mgr.GetCache(), client.Object(object), toApps, specChanged()))
+		},
+	}
+	if _, err := r.autoscalers.watchServed(ctx); err != nil {
+		return fmt.Errorf("setting up the autoscalers: %w", err)
+	}
+	return mgr.Add(r.autoscalers)
+}
+
+// autoscalerTarget returns the kind and name of the workload on whose memory an autoscaler acts.
+func autoscalerTarget(object client.Object) []string {
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	target, acts := decision.AutoscalerTarget(autoscaler)
+	if !acts {
+		return nil
+	}
+	return []string{target.String()}
+}
+
+// appsOfAutoscaler returns the StreamApps of the workload on whose memory an autoscaler acts.
+func (r *StreamAppReconciler) appsOfAutoscaler(ctx context.Context, object client.Object) []reconcile.Request {
+	autoscaler, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	target, acts := decision.AutoscalerTarget(autoscaler)
+	if !acts {
+		return nil
+	}
+	return requestsFor(r.appsOfTarget(ctx, object.GetNamespace(), target))
+}
+
+// specChanged passes only changes of the spec. Autoscalers write their status every few seconds.
+func specChanged() predicate.Predicate {
+	spec := func(object client.Object) any {
+		if o, ok := object.(*unstructured.Unstructured); ok {
+			return o.Object["spec"]
+		}
+		return nil
+	}
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(spec(e.ObjectOld), spec(e.ObjectNew))
+		},
+	}
 }
 
 // index is an index of the cache: the values of a field of an object.

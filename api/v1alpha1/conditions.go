@@ -199,6 +199,10 @@ const (
 	// ReasonConflictingStreamApp: an older StreamApp has the same target; this one has no effect.
 	ReasonConflictingStreamApp = "ConflictingStreamApp"
 
+	// ReasonConflictingAutoscaler: an autoscaler sets the memory of the container or scales the pods by their memory, so
+	// nothing is changed.
+	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
+
 	// ReasonBestEffort: the pods have neither requests nor limits (QoS class BestEffort), so memory cannot be
 	// budgeted.
 	ReasonBestEffort = "BestEffort"

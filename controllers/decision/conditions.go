@@ -88,6 +88,8 @@ var compatibleChain = []check{
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.TargetProblem) },
 	// The cluster can inject the plan.
 	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.InjectionUnavailable) },
+	// No autoscaler acts on the container's memory.
+	func(f *Facts, _ *Decision, _ *Outcome) *verdict { return falseIf(f.Autoscaler) },
 	// Flags and properties make sense.
 	func(_ *Facts, d *Decision, _ *Outcome) *verdict {
 		if len(d.Plan.Invalid) == 0 {

@@ -52,6 +52,7 @@ func conditionCases(t *testing.T) map[string]map[string]conditionCase {
 		"Fits and CascadeSafe": memoryCases(),
 		"Applied":              appliedCases(t),
 		"reports":              reportCases(t),
+		"autoscalers":          autoscalerCases(t),
 	}
 }
 

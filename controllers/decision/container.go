@@ -19,13 +19,16 @@ import (
 // Container holds the facts of the application's container in the pod template.
 type Container struct {
 	Name, Image    string
-	Limit, Request *resource.Quantity // memory; nil if not set
+	Limit, Request *resource.Quantity // memory in a new pod, see limitOf; nil if not set
 	CPULimit       *resource.Quantity
 	// Guaranteed and BestEffort are QoS classes of the template. In a Guaranteed pod request and limit stay equal.
 	Guaranteed, BestEffort bool
 	// CPUGuaranteed: every container's CPU request equals its limit, so an equal pair of memory would make the pod Guaranteed.
 	CPUGuaranteed bool
-	Options       Options
+	// PodResources: the template has pod-level resources. The admission policy then leaves the memory of the containers alone, since it has to
+	// fit into that of the pod.
+	PodResources bool
+	Options      Options
 	// Args are command and arguments, which may contain JVM flags.
 	Args []string
 	// Env are the plain values of environment variables.
@@ -100,22 +103,23 @@ func keyIn(source corev1.EnvFromSource, variable v1alpha1.OptionsVariable) (stri
 }
 
 // containerOf derives the facts of the application's container; nil if the template does not have it.
-func containerOf(app *v1alpha1.StreamApp, template *corev1.PodTemplateSpec, configMaps map[string]*corev1.ConfigMap) *Container {
+func containerOf(
+	app *v1alpha1.StreamApp, template *corev1.PodTemplateSpec, ranges []corev1.LimitRange, configMaps map[string]*corev1.ConfigMap,
+) *Container {
+	template = &corev1.PodTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: *storedResources(&template.Spec, ranges)}
 	c := FindContainer(template, app.Spec.Container)
 	if c == nil {
 		return nil
 	}
-	all := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
+	qos := qosOf(&template.Spec)
 	container := &Container{
-		Name: c.Name, Image: c.Image, Limit: memoryOf(c.Resources.Limits), Request: memoryOf(c.Resources.Requests),
-		CPUGuaranteed: cpuGuaranteed(all),
+		Name: c.Name, Image: c.Image, Limit: limitOf(&template.Spec, c), Request: memoryOf(c.Resources.Requests),
+		Guaranteed: qos == corev1.PodQOSGuaranteed, BestEffort: qos == corev1.PodQOSBestEffort,
+		CPUGuaranteed: cpuGuaranteed(slices.Concat(template.Spec.InitContainers, template.Spec.Containers)),
+		PodResources:  template.Spec.Resources != nil,
 		Args:          slices.Concat(c.Command, c.Args),
 		Env:           map[string]string{},
 	}
-	container.Guaranteed = container.CPUGuaranteed && !slices.ContainsFunc(all, func(c corev1.Container) bool { return !memoryGuaranteed(c.Resources) })
-	container.BestEffort = !slices.ContainsFunc(all, func(c corev1.Container) bool {
-		return len(c.Resources.Limits) > 0 || len(c.Resources.Requests) > 0
-	})
 	for _, e := range c.Env {
 		if e.ValueFrom == nil {
 			container.Env[e.Name] = e.Value
@@ -129,19 +133,11 @@ func containerOf(app *v1alpha1.StreamApp, template *corev1.PodTemplateSpec, conf
 	container.Options = optionsOf(c, optionsVariable(app), configMaps)
 	container.Options.ConflictingVolume = hasConflictingVolume(template.Spec.Volumes)
 	container.readVolumes(template, c)
-	for i := range template.Spec.Containers {
-		if other := &template.Spec.Containers[i]; other.Name != c.Name {
-			container.Neighbours.Limits += other.Resources.Limits.Memory().Value()
-			container.Neighbours.Requests += other.Resources.Requests.Memory().Value()
-		}
+	for _, other := range containersBeside(&template.Spec, c.Name) {
+		container.Neighbours.Limits += other.Resources.Limits.Memory().Value()
+		container.Neighbours.Requests += other.Resources.Requests.Memory().Value()
 	}
 	return container
-}
-
-// memoryGuaranteed returns whether the memory request equals the limit.
-func memoryGuaranteed(r corev1.ResourceRequirements) bool {
-	limit, request := memoryOf(r.Limits), memoryOf(r.Requests)
-	return limit != nil && (request == nil || limit.Cmp(*request) == 0)
 }
 
 // cpuGuaranteed returns whether every container's CPU request equals its limit.

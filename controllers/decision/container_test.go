@@ -51,7 +51,7 @@ func TestFindContainer(t *testing.T) {
 func factsOf(t *testing.T, configMaps map[string]*corev1.ConfigMap, changes ...testobjects.Change[corev1.PodTemplateSpec]) *Container {
 	t.Helper()
 	app := testobjects.StreamApp(func(app *v1alpha1.StreamApp) { app.Spec.Container = testobjects.Container })
-	c := containerOf(app, testobjects.PodTemplate("1Gi", changes...), configMaps)
+	c := containerOf(app, testobjects.PodTemplate("1Gi", changes...), nil, configMaps)
 	if c == nil {
 		t.Fatal("the template has no container")
 	}

@@ -29,7 +29,7 @@ func Decide(w World, m Memory) Decision {
 	if sourcesLost(&f) { // the tasks in the spec are less than what was known
 		d.Plan.TasksKnown = false
 	}
-	if d.Plan.TasksKnown {
+	if d.Plan.TasksKnown && f.Reports.Confirmed == nil {
 		d.Memory.Tasks = new(int32(d.Plan.Tasks))
 	}
 	if d.Frozen.Found() {
@@ -104,6 +104,8 @@ func frozen(f *Facts, plan *Plan) Problem {
 	switch {
 	case f.InjectionUnavailable.Found() && f.Injection == nil:
 		return f.InjectionUnavailable
+	case f.Autoscaler.Found():
+		return f.Autoscaler
 	case len(plan.Invalid) > 0:
 		return Problem{v1alpha1.ReasonInvalidSettings, strings.Join(plan.Invalid, "; ")}
 	case !plan.TasksKnown && f.Injection != nil && tasksExpected(f) && !planTooLarge(f):

@@ -19,16 +19,17 @@ func deriveFacts(w World, m Memory) Facts {
 	f.Workload = workloadOf(w.StatefulSet, w.Deployment)
 	if f.Workload != nil {
 		f.Workload.CreateFailure = cmp.Or(f.Workload.CreateFailure, w.CreateFailure)
-		f.Container = containerOf(w.App, f.Workload.Template, w.ConfigMaps)
+		f.Container = containerOf(w.App, f.Workload.Template, w.LimitRanges, w.ConfigMaps)
 	}
 	toTolerate := w.App.Spec.Memory.PodFailuresToTolerate
 	if f.Container != nil {
 		f.Pods = podsOf(&w, f.Container.Name)
+		f.Autoscaler = conflictingAutoscaler(w.Autoscalers, f.Container)
 		f.NotInjectable = notInjectable(&w.App.Spec, f.Container, w.AgentConfigMap != "")
 	}
 	if w.Reports != nil && f.Workload != nil {
 		f.Pods = withReports(f.Pods, w.Reports, tolerated(f.Workload, toTolerate), m.Assignment)
-		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Assignment, m.Tasks, w.Now)
+		f.Reports = reportsOf(f.Pods, w.App.Spec.Kafka.ApplicationID, m.Assignment, m.Tasks, w.Group.Latest.Group, w.Now)
 	}
 	f.Assignment = assignmentOf(w.Group.Latest.Group, &f.Reports, f.Pods, m.Assignment, w.Now)
 	f.Images = imagesOf(m.Images, f.edited(), f.Pods, w.Now)

@@ -39,6 +39,8 @@ type Facts struct {
 	Proven bool
 	// TargetProblem is the reason for which there is no container to plan for; not found if there is one.
 	TargetProblem Problem
+	// Autoscaler is the conflict with an autoscaler that acts on the container's memory; not found without one.
+	Autoscaler Problem
 	// NotInjectable is the reason for which the plan cannot be injected into new pods; not found if it can.
 	NotInjectable Problem
 	// InjectionUnavailable is the reason for which mode Enforce cannot inject into any pod of the cluster; not found if it can.
@@ -63,6 +65,13 @@ func (f *Facts) edited() bool {
 
 // plannable returns whether there is a container with a memory limit to plan for.
 func (f *Facts) plannable() bool { return !f.TargetProblem.Found() }
+
+// withCap returns the facts with another cap.
+func (f *Facts) withCap(c NamespaceCap) *Facts {
+	result := *f
+	result.Cap = c
+	return &result
+}
 
 // readsPlan returns whether the published plan must be safe for a pod's limit: the pod mounts this plan. A pod that mounts the plan of
 // another StreamApp, such as one from before a rename, keeps that plan until it is restarted.

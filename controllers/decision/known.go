@@ -136,10 +136,11 @@ func nextAssignment(f *Facts) *KnownAssignment {
 		}
 	}
 	slices.Sort(next.NotBounded)
+	unknown := f.Assignment.Group == nil || f.Reports.Confirmed != nil // tasks of one report alone are not remembered
 	if f.Assignment.Group == nil && len(next.NotBounded) == 0 {
 		return before
 	}
-	if f.Assignment.Group == nil {
+	if unknown {
 		return &next
 	}
 	if f.Reports.Usable {

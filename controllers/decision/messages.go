@@ -24,6 +24,7 @@ const (
 	compatibleText        = "the workload is supported"
 	fitsText              = "every pod's tasks fit into its memory limit"
 	appliedText           = "the pods run with the limits and configuration of the plan"
+	podLevelText          = "`minLimit` and `maxLimit` have no effect: the pod template has pod-level resources, so the limit stays as it is"
 	planAppliedText       = "limits and configuration match the plan"
 	observingText         = "no problems found; nothing is changed in mode Observe"
 	holdModeText          = "limits, injection and plan are kept as they are in mode Hold"

@@ -78,6 +78,7 @@ type Load struct {
 
 // planApplication plans the application. rollout: pods are about to return. withdrawn: injected memory is withdrawn.
 func planApplication(f *Facts, rollout, withdrawn bool) Plan {
+	f = f.withCap(stepCap(f, rollout, withdrawn))
 	resolved := resolveApplication(f)
 	input := plannerInput(f, &resolved)
 	input.Rollout = rollout
@@ -167,11 +168,11 @@ func podKind(f *Facts, p *Pod) memplan.PodKind {
 	return kind
 }
 
-// limitRange returns the allowed range of the limit. Without a range in the spec the template's limit is given.
+// limitRange returns the allowed range of the limit. The template's limit is given without a range in the spec, and with pod-level resources.
 func limitRange(f *Facts) memplan.Range {
 	spec := &f.App.Spec.Memory
 	r := memplan.Range{
-		Template: memplan.Bytes(f.Container.Limit.Value()), Adjustable: spec.MinLimit != nil || spec.MaxLimit != nil,
+		Template: memplan.Bytes(f.Container.Limit.Value()), Adjustable: hasRange(spec) && !f.Container.PodResources,
 		Max: memplan.MaxBytes, Cap: min(memplan.Bytes(f.Cap.Bytes), memplan.MaxBytes), BelowTemplate: f.Proven,
 	}
 	if spec.MinLimit != nil {
@@ -182,6 +183,9 @@ func limitRange(f *Facts) memplan.Range {
 	}
 	return r
 }
+
+// hasRange returns whether the user has set a range for the limit.
+func hasRange(spec *v1alpha1.MemorySpec) bool { return spec.MinLimit != nil || spec.MaxLimit != nil }
 
 // capText describes the bound that keeps a limit below the required one.
 func capText(by memplan.CappedBy, f *Facts) string {

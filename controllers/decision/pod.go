@@ -58,6 +58,10 @@ type Pod struct {
 	Limit, Request *resource.Quantity
 	// ActiveLimit is the limit that the kubelet reports; nil until it does.
 	ActiveLimit *resource.Quantity
+	// PodLimitLeft is the pod-level limit less the memory of the other containers; nil without one.
+	PodLimitLeft *resource.Quantity
+	// PodResources: the pod has pod-level resources, so its limits are not changed.
+	PodResources bool
 	// NodeCap is the largest limit that the pod's node can give; 0 if that is unknown.
 	NodeCap int64
 	QOS     corev1.PodQOSClass
@@ -105,12 +109,14 @@ func (p *Pod) starting(now time.Time) bool {
 // predecessor. The grace is longer than session.timeout.ms (45 s since Kafka 3.0), after which the broker removes the predecessor.
 const startingGrace = 2 * time.Minute
 
-// EffectiveLimit returns the limit that counts: the kubelet's, else that of the spec; nil without a limit.
+// EffectiveLimit returns the limit that counts: the kubelet's, else that of the spec, and never more than the pod-level limit leaves; nil
+// without a limit.
 func (p *Pod) EffectiveLimit() *resource.Quantity {
-	if p.ActiveLimit != nil {
-		return p.ActiveLimit
+	limit := cmp.Or(p.ActiveLimit, p.Limit)
+	if p.PodLimitLeft != nil && (limit == nil || p.PodLimitLeft.Cmp(*limit) < 0) {
+		return p.PodLimitLeft
 	}
-	return p.Limit
+	return limit
 }
 
 // runningPods returns the pods that count as instances.
@@ -190,6 +196,8 @@ func (p *Pod) readSpec(pod *corev1.Pod, container string) {
 			p.RestartsOnResize = slices.Contains(c.ResizePolicy, restart)
 		}
 	}
+	p.PodLimitLeft = podLimitLeft(&pod.Spec, container)
+	p.PodResources = pod.Spec.Resources != nil
 }
 
 func (p *Pod) readStatus(pod *corev1.Pod, container string) {

@@ -22,6 +22,9 @@ type Reports struct {
 	// application's client in it.
 	Newest *report.Report
 	Client *report.Client
+	// Confirmed is the group without the tasks that only one report has; nil if there are none. Unconfirmed names the first such task.
+	Confirmed   *assignment.ReportedGroup
+	Unconfirmed string
 }
 
 // startSlack is how much earlier than its container a process may seem to have started: the kubelet reports whole seconds.
@@ -69,16 +72,23 @@ func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int,
 }
 
 // reportsOf derives the application from the pods' reports. As long as its topology is the known one, some pods may be silent: their last loads
-// and all subtopologies are known.
-func reportsOf(pods []Pod, applicationID string, known *KnownAssignment, tasks *int32, now time.Time) Reports {
+// and all subtopologies are known. kafka is the Kafka group, which may be nil.
+func reportsOf(pods []Pod, applicationID string, known *KnownAssignment, tasks *int32, kafka *assignment.Group, now time.Time) Reports {
 	var answers []report.PodReport
 	for _, p := range runningPods(pods) {
 		answers = append(answers, report.PodReport{Pod: p.Name, UID: string(p.UID), Report: p.Report.Report, Err: p.Report.Err, Since: p.Report.FailingSince})
 	}
-	reports := Reports{Group: assignment.GroupOfReports(answers, applicationID, nil), Newest: newestReport(pods)}
-	seen := known.seen(topologyText(clientOf(reports.Newest, reports.Group.Group.ApplicationID)))
-	if seen != nil {
-		reports.Group = assignment.GroupOfReports(answers, applicationID, seen)
+	plausible, _ := confirmedReports(answers, nil)
+	chosen := assignment.GroupOfReports(plausible, applicationID, nil)
+	id := chosen.Group.ApplicationID
+	reports := Reports{Newest: newestReport(pods)}
+	seen := known.seen(topologyText(clientOf(reports.Newest, id)))
+	reports.Group = assignment.GroupOfReports(answers, id, seen)
+	reports.Group.Guessed = chosen.Guessed
+	confirmed, unconfirmed := confirmedReports(answers, knownTasksOf(id, seen, kafka).atLeast(lastKnown(answers, id, tasks)))
+	if unconfirmed != "" {
+		reports.Confirmed = new(assignment.GroupOfReports(confirmed, id, seen))
+		reports.Unconfirmed = unconfirmed
 	}
 	group := &reports.Group.Group
 	reports.Client = clientOf(reports.Newest, group.ApplicationID)

@@ -81,7 +81,7 @@ func firstReportAwaited(f *Facts, p *Pod) time.Duration {
 func raisable(p *Pod) bool {
 	outcome := ResizeOutcome(p)
 	idle := outcome == v1alpha1.ResizeNone || outcome == v1alpha1.ResizeApplied
-	return p.manageable() && p.Limit != nil && idle
+	return p.manageable() && p.Limit != nil && !p.PodResources && idle
 }
 
 // resizedRequest returns the request for a raised limit; 0 if it stays.

@@ -27,6 +27,9 @@ func specNotes(f *Facts, w *memplan.Workload) []string {
 			notes = append(notes, fmt.Sprintf("store %s of `streams.stores` is not counted: it has no changelog topic, so set its `subtopology`", name))
 		}
 	}
+	if f.Container.PodResources && hasRange(&f.App.Spec.Memory) {
+		notes = append(notes, podLevelText)
+	}
 	for _, pin := range f.App.Spec.Memory.Pins {
 		if pin.Region == v1alpha1.RegionHeap && w.JVM.HeapMode != memplan.HeapPlanned {
 			notes = append(notes, "the pin of the heap has no effect: the application sets its heap itself, or the plan cannot be injected")

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -48,6 +49,8 @@ type World struct {
 	// LimitRanges and ResourceQuotas are those of the namespace.
 	LimitRanges    []corev1.LimitRange
 	ResourceQuotas []corev1.ResourceQuota
+	// Autoscalers are the autoscalers that act on the target by memory. See [AutoscalerTarget].
+	Autoscalers []unstructured.Unstructured
 	// ConfigMaps are those that the container takes environment variables from, by name, as far as they exist.
 	ConfigMaps map[string]*corev1.ConfigMap
 

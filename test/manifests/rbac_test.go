@@ -83,6 +83,14 @@ func TestOperatorsRole(t *testing.T) {
 			authorizationv1.ResourceAttributes{Verb: "watch", Group: "apps", Resource: "statefulsets"},
 			true,
 		},
+		"reads autoscalers": {
+			authorizationv1.ResourceAttributes{Verb: "watch", Group: "autoscaling.k8s.io", Resource: "verticalpodautoscalers"},
+			true,
+		},
+		"writes autoscalers": {
+			authorizationv1.ResourceAttributes{Verb: "patch", Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+			false,
+		},
 		"writes status": {
 			authorizationv1.ResourceAttributes{Verb: "patch", Group: "streamweir.dev", Resource: "streamapps", Subresource: "status"},
 			true,
