@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -32,6 +31,7 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers"
+	"streamweir.dev/streamweir/internal/operatorconfig"
 )
 
 const (
@@ -52,7 +52,7 @@ type options struct {
 	leaseNamespace        string
 	probeAddress          string
 	metricsAddress        string
-	kafkaClusters         string
+	configFile            string
 	allowBootstrapServers bool
 	injectAgent           bool
 }
@@ -102,8 +102,9 @@ func addFlags(flags *flag.FlagSet) *options {
 		"The address of the probes /healthz and /readyz; 0 disables them.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "0",
 		"The address of /metrics, such as :8443, over HTTPS with authentication; 0 disables it.")
-	flags.StringVar(&o.kafkaClusters, "kafka-clusters", "",
-		"The file with the Kafka clusters for StreamApps. It is read once at startup; a missing file means no clusters.")
+	flags.StringVar(&o.configFile, "config", "",
+		"The file with the operator's configuration: Kafka clusters, and a hold of all applications. It is read again when it changes. "+
+			"A missing file is an empty configuration, and a fault keeps the last good one.")
 	flags.BoolVar(&o.allowBootstrapServers, "allow-bootstrap-servers", false,
 		"Permit StreamApps to set bootstrap servers. The operator connects to any address in them, without credentials.")
 	flags.BoolVar(&o.injectAgent, "inject-agent", true,
@@ -113,16 +114,19 @@ func addFlags(flags *flag.FlagSet) *options {
 
 // start sets up the manager and runs it until ctx is done.
 func start(ctx context.Context, config *rest.Config, o options) error {
-	clusters, err := loadClusters(o.kafkaClusters)
-	if err != nil {
-		return err
-	}
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
 	// Only the leader polls Kafka and the agents: by default the manager starts a Runnable once it holds the Lease.
-	monitor := assignment.NewMonitor(assignment.MonitorOptions{Clusters: clusters, Log: ctrl.Log.WithName("kafka")})
+	monitor := assignment.NewMonitor(assignment.MonitorOptions{Log: ctrl.Log.WithName("kafka")})
+	configuration := operatorconfig.Open(operatorconfig.Options{
+		Path: o.configFile, Apply: func(c operatorconfig.Config) { monitor.SetClusters(c.Clusters) },
+		Report: controllers.RecordConfigReload, Log: ctrl.Log.WithName("config"),
+	})
+	if err := mgr.Add(configuration); err != nil {
+		return fmt.Errorf("setting up the configuration: %w", err)
+	}
 	if err := mgr.Add(monitor); err != nil {
 		return fmt.Errorf("setting up the monitor of Kafka groups: %w", err)
 	}
@@ -135,6 +139,7 @@ func start(ctx context.Context, config *rest.Config, o options) error {
 		APIReader:             mgr.GetAPIReader(),
 		Recorder:              mgr.GetEventRecorder(reportingController),
 		Groups:                monitor,
+		Config:                configuration,
 		Reports:               reports,
 		Clock:                 clock.RealClock{},
 		AllowBootstrapServers: o.allowBootstrapServers,
@@ -194,17 +199,4 @@ func cachesSynced(mgr ctrl.Manager) healthz.Checker {
 		}
 		return nil
 	}
-}
-
-// loadClusters reads the operator's Kafka clusters. A missing file means no clusters: the file in the operator's Deployment is optional.
-func loadClusters(path string) ([]assignment.ClusterConfig, error) {
-	if path == "" {
-		return nil, nil
-	}
-	clusters, err := assignment.LoadClusters(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		ctrl.Log.Info("No Kafka clusters are configured", "file", path)
-		return nil, nil
-	}
-	return clusters, err
 }

@@ -29,10 +29,6 @@ const within = time.Minute
 const operator = "system:serviceaccount:streamweir-system:streamweir-controller-manager"
 
 func TestInvalidOptionsAreRefused(t *testing.T) {
-	broken := filepath.Join(t.TempDir(), "clusters.yaml")
-	if err := os.WriteFile(broken, []byte("clusters: [{name: prod, bootstrapServer: [a:9092]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	// No case connects to this server: all fail earlier.
 	t.Setenv("KUBECONFIG", writeKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}))
 	for name, tc := range map[string]struct {
@@ -41,9 +37,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 	}{
 		"unknown flag":                        {args: []string{"--metrics-secure=false"}, want: "not defined: -metrics-secure"},
 		"argument":                            {args: []string{"start"}, want: `unexpected argument "start"`},
-		"unknown key in the cluster file":     {args: []string{"--kafka-clusters=" + broken}, want: "bootstrapServer"},
 		"invalid address":                     {args: []string{"--health-probe-bind-address=:x"}, want: "setting up the manager"},
-		"folder instead of a cluster file":    {args: []string{"--kafka-clusters=" + t.TempDir()}, want: "is a directory"},
 		"leader election without a namespace": {args: []string{"--leader-elect", "--health-probe-bind-address=0"}, want: "namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +64,8 @@ func TestOperatorRunsWithItsOwnRoleAndReleasesTheLease(t *testing.T) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: operator, Groups: []string{
 		"system:serviceaccounts", "system:serviceaccounts:streamweir-system", "system:authenticated",
 	}}
+	faulty := filepath.Join(t.TempDir(), "config.yaml") // does not end the operator
+	g.Expect(os.WriteFile(faulty, []byte("clusters: [{name: prod, bootstrapServer: [a:9092]}]"), 0o600)).To(gomega.Succeed())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	probes := freeAddress(t)
@@ -78,7 +74,7 @@ func TestOperatorRunsWithItsOwnRoleAndReleasesTheLease(t *testing.T) {
 	go func() {
 		ended <- start(ctx, config, options{
 			leaderElect: true, leaseNamespace: "streamweir-system", probeAddress: probes, metricsAddress: metrics,
-			kafkaClusters: filepath.Join(t.TempDir(), "optional.yaml"),
+			configFile: faulty,
 		})
 	}()
 

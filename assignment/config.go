@@ -9,13 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // ClusterConfig configures one Kafka cluster of the operator.
@@ -67,32 +64,12 @@ const (
 	MechanismSCRAMSHA512 = "SCRAM-SHA-512"
 )
 
-// LoadClusters reads the Kafka clusters of the operator: YAML or JSON with the key clusters. Unknown keys are errors. The error lists all
-// faults with cluster and field.
-func LoadClusters(path string) ([]ClusterConfig, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the Kafka clusters: %w", err)
-	}
-	clusters, err := ParseClusters(data)
-	if err != nil {
-		return nil, fmt.Errorf("file %s of Kafka clusters: %w", path, err)
-	}
-	return clusters, nil
-}
-
-// ParseClusters parses the content of the file for [LoadClusters].
-func ParseClusters(data []byte) ([]ClusterConfig, error) {
-	var file struct {
-		Clusters []json.RawMessage `json:"clusters"`
-	}
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return nil, fmt.Errorf("must be YAML with the key clusters: %w", err)
-	}
+// ParseClusters parses Kafka clusters, each in JSON. Unknown keys are errors. The error lists all faults with cluster and field.
+func ParseClusters(raws []json.RawMessage) ([]ClusterConfig, error) {
 	var clusters []ClusterConfig
 	var faults []error
 	names := map[string]bool{}
-	for i, raw := range file.Clusters {
+	for i, raw := range raws {
 		cluster, found := parseCluster(raw)
 		at := fmt.Sprintf("clusters[%d]", i)
 		if cluster.Name != "" {

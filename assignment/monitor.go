@@ -6,6 +6,7 @@ package assignment
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type Result struct {
 type Intervals struct {
 	// Slow is the time between two polls of a group without events. Each is longer by up to a tenth, at random.
 	Slow time.Duration
-	// Fast is the time between two polls of a hurried group.
+	// Fast is the time between two polls of a hurried group with up to 50 members. It grows with the members.
 	Fast time.Duration
 	// HurryFor is the duration of fast polling after an event.
 	HurryFor time.Duration
@@ -75,20 +76,20 @@ type Observation struct {
 // Monitor polls the tracked groups and reports changes. Each Kafka cluster has a client and a poll of its own, so that a slow cluster does
 // not delay the others. All methods are safe for concurrent use.
 type Monitor struct {
-	clusters  map[string]ClusterConfig
 	connect   func(ClusterConfig) (Describer, error)
 	intervals Intervals
 	log       logr.Logger
 	tracker   *tracker.Tracker
 
-	mu      sync.Mutex
-	tracked map[string]Ref          // By key.
-	polls   map[string]*clusterPoll // By clusterKey.
+	mu       sync.Mutex
+	clusters map[string]ClusterConfig
+	tracked  map[string]Ref          // By key.
+	polls    map[string]*clusterPoll // By clusterKey.
 }
 
 // MonitorOptions configure a [Monitor].
 type MonitorOptions struct {
-	// Clusters are the configured clusters, from [LoadClusters].
+	// Clusters are the configured clusters, of [ParseClusters].
 	Clusters []ClusterConfig
 	// Connect returns a client of a cluster. Nil means [NewCluster].
 	Connect func(ClusterConfig) (Describer, error)
@@ -123,8 +124,43 @@ func (m *Monitor) Start(ctx context.Context) error { return m.tracker.Start(ctx)
 
 // Cluster returns a configured cluster by name, for [ClusterConfig.Permits].
 func (m *Monitor) Cluster(name string) (ClusterConfig, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	config, ok := m.clusters[name]
 	return config, ok
+}
+
+// SetClusters replaces the configured clusters. A changed cluster is connected again, and its groups keep their observations until then.
+func (m *Monitor) SetClusters(clusters []ClusterConfig) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.clusters
+	m.clusters = map[string]ClusterConfig{}
+	for _, cluster := range clusters {
+		m.clusters[cluster.Name] = cluster
+	}
+	observed := map[string]map[string]*groupPoll{}
+	for key, poll := range m.polls {
+		name, configured := strings.CutPrefix(key, clusterKeyOfName)
+		if configured && !reflect.DeepEqual(before[name], m.clusters[name]) {
+			poll.stop()
+			delete(m.polls, key)
+			observed[key] = poll.groups
+		}
+	}
+	for key, ref := range m.tracked {
+		poll := m.pollFor(ref)
+		if poll == nil || poll.groups[ref.ApplicationID] != nil {
+			continue
+		}
+		group := &groupPoll{}
+		if known := observed[ref.clusterKey()][ref.ApplicationID]; known != nil {
+			group.Observation = known.Observation
+		}
+		poll.groups[ref.ApplicationID] = group
+		poll.signal()
+		m.tracker.Changed(key)
+	}
 }
 
 // Track replaces the group of a key. [Monitor.Changes] delivers the key when the group changes. Several keys may track the same group.
@@ -184,10 +220,13 @@ func (m *Monitor) Changes() <-chan string { return m.tracker.Changes() }
 // clusterKey distinguishes clusters: configured ones by name, all others by their servers.
 func (r Ref) clusterKey() string {
 	if r.Cluster != "" {
-		return "name " + r.Cluster
+		return clusterKeyOfName + r.Cluster
 	}
 	return "servers " + r.BootstrapServers
 }
+
+// clusterKeyOfName is the prefix of the keys of configured clusters.
+const clusterKeyOfName = "name "
 
 // config returns the configuration of the cluster of a ref.
 func (m *Monitor) config(ref Ref) (ClusterConfig, bool) {

@@ -208,6 +208,26 @@ func TestMonitorPollsQuicklyForAMinuteWhenHurried(t *testing.T) {
 	})
 }
 
+// TestMonitorPollsLargeGroupsLessOften: a rollout of 500 members does not request the metadata of all of them every 2 s.
+func TestMonitorPollsLargeGroupsLessOften(t *testing.T) {
+	for threads, want := range map[int]int{1: 30, 50: 30, 51: 15, 500: 3, 5000: 2} {
+		monitored(t, one("orders"), func(f fixture) {
+			large := group("orders", "Stable", 0)
+			large.Processes = []assignment.Process{{ID: "a", Threads: threads}}
+			f.fakes["prod"].set(large)
+			f.Track("shop/orders", ordersRef)
+			in(10 * time.Second)
+			for range 60 { // a rollout causes events all the time
+				f.Hurry("shop/orders")
+				in(time.Second)
+			}
+			if n := f.fakes["prod"].pollsBetween(10*time.Second, 70*time.Second); n < want-1 || n > want+1 {
+				f.Errorf("%d polls of a group with %d members in a minute, want about %d", n, threads, want)
+			}
+		})
+	}
+}
+
 func TestMonitorDescribesAllGroupsOfAClusterInOneBatch(t *testing.T) {
 	monitored(t, one("a", "b", "c"), func(f fixture) {
 		synctest.Wait()
@@ -456,6 +476,51 @@ func TestMonitorTracksBeforeStart(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestMonitorFollowsChangedClusters: a changed cluster is connected again, keeps its observations, and does not affect others.
+func TestMonitorFollowsChangedClusters(t *testing.T) {
+	clusters := func() map[string]*fakeKafka {
+		return map[string]*fakeKafka{"prod": newFakeKafka("orders"), "test": newFakeKafka("orders")}
+	}
+	monitored(t, clusters, func(f fixture) {
+		f.Track("shop/orders", ordersRef)
+		f.Track("shop/test", assignment.Ref{Cluster: "test", ApplicationID: "orders"})
+		in(time.Second)
+		received(f.Monitor)
+		known := f.Latest("shop/orders").Group
+		prod, test := f.fakes["prod"], f.fakes["test"]
+		delete(f.fakes, "prod") // the new address is wrong
+
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod", BootstrapServers: []string{"b:1"}}, {Name: "test"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group != known || got.Err == nil {
+			t.Errorf("with a wrong address the observation is %+v, want the last group and an error", got)
+		}
+		if prod.closed != 1 || test.closed != 0 {
+			t.Errorf("%d clients of the changed cluster and %d of the other were closed, want 1 and 0", prod.closed, test.closed)
+		}
+		if got := slices.Compact(received(f.Monitor)); !slices.Equal(got, []string{"shop/orders"}) {
+			t.Errorf("changed keys: %v", got)
+		}
+
+		f.fakes["prod"] = newFakeKafka("orders")
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod", BootstrapServers: []string{"c:1"}}, {Name: "test"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group == nil || got.Err != nil {
+			t.Errorf("with the right address the observation is %+v", got)
+		}
+		f.SetClusters(nil)
+		in(time.Second)
+		if _, found := f.Cluster("prod"); found || assignment.ClassOf(f.Latest("shop/orders").Err) != assignment.ClassUnknownCluster {
+			t.Errorf("a removed cluster: %+v", f.Latest("shop/orders"))
+		}
+		f.SetClusters([]assignment.ClusterConfig{{Name: "prod"}})
+		in(time.Second)
+		if got := f.Latest("shop/orders"); got.Group == nil {
+			t.Errorf("a cluster that was added again: %+v", got)
 		}
 	})
 }

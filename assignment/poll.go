@@ -44,6 +44,22 @@ func (p *clusterPoll) signal() {
 	}
 }
 
+// membersPerFastPoll is the number of members up to which a hurried group is polled at the fast interval. The response of a broker contains
+// the metadata of all members, so that of 500 members is requested every 20 s instead of every 2 s.
+const membersPerFastPoll = 50
+
+// fastInterval returns the time between two polls of a hurried group. It grows with the members up to the slow interval.
+func (g *groupPoll) fastInterval(intervals Intervals) time.Duration {
+	members := 0
+	if g.Group != nil {
+		for i := range g.Group.Processes {
+			members += max(1, g.Group.Processes[i].Threads)
+		}
+	}
+	factor := max(1, (members+membersPerFastPoll-1)/membersPerFastPoll)
+	return min(intervals.Fast*time.Duration(factor), max(intervals.Slow, intervals.Fast))
+}
+
 // hurry makes a group due, but no sooner than the fast interval after its last poll: events come in bursts.
 func (p *clusterPoll) hurry(id string, now time.Time, intervals Intervals) {
 	group := p.groups[id]
@@ -51,10 +67,10 @@ func (p *clusterPoll) hurry(id string, now time.Time, intervals Intervals) {
 		return
 	}
 	group.hurriedUntil = now.Add(intervals.HurryFor)
-	if soonest := group.At.Add(intervals.Fast); soonest.Before(group.next) {
+	if soonest := group.At.Add(group.fastInterval(intervals)); soonest.Before(group.next) {
 		group.next = soonest
+		p.signal()
 	}
-	p.signal()
 }
 
 // due returns the groups to poll now, sorted, or the time until the first is due.
@@ -175,7 +191,7 @@ func (m *Monitor) record(poll *clusterPoll, results map[string]Result, now time.
 // interval returns the time to the next poll of a group.
 func (m *Monitor) interval(group *groupPoll, now time.Time) time.Duration {
 	if now.Before(group.hurriedUntil) {
-		return m.intervals.Fast
+		return group.fastInterval(m.intervals)
 	}
 	return tracker.Jitter(m.intervals.Slow)
 }

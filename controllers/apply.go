@@ -24,7 +24,7 @@ import (
 
 // apply writes the differences, in an order in which each write is safe if the next one never happens: the agent and the plan first, both read
 // back; then the injection that names them; then the limits of running pods; and last the refreshes that make the kubelet load the
-// plan. Unneeded agents are removed at the end.
+// plan.
 func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (*decision.Outcome, error) {
 	outcome := &decision.Outcome{}
 	for _, refused := range d.Refused {
@@ -36,14 +36,10 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 		}
 		return outcome, r.applyInjection(ctx, d)
 	}
-	agents, err := r.agentConfigMaps(ctx, client.ObjectKeyFromObject(d.Facts.App))
-	if err != nil {
-		return outcome, err
-	}
 	if d.Injection == nil {
-		return outcome, r.remove(ctx, d, agents, outcome)
+		return outcome, r.remove(ctx, d, outcome)
 	}
-	if err := r.applyAgent(ctx, d, agents, outcome); err != nil {
+	if err := r.applyAgent(ctx, d, outcome); err != nil {
 		return outcome, err
 	}
 	if err := r.applyPlan(ctx, d, outcome); err != nil {
@@ -54,25 +50,20 @@ func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (
 	}
 	resizeErr := r.applyResizes(ctx, d, outcome)
 	refreshErr := r.refresh(ctx, d) // the published plan is safe for every limit, raised or not
-	again, removeErr := r.removeAgents(ctx, agents, d.Injection.AgentConfigMap, d.Facts.Now)
-	if again > 0 {
-		outcome.Recheck(again)
-	}
-	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr, removeErr})
+	return outcome, utilerrors.NewAggregate([]error{resizeErr, refreshErr})
 }
 
-// applyPlan writes the plan's ConfigMap. Its owner is the workload, not the StreamApp: pods mount it, and must find it for as long as the
-// workload exists.
+// applyPlan writes the plan's ConfigMap. Pods mount it, and must find it for as long as the workload or the StreamApp exists.
 func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
 	name := decision.PlanConfigMapName(d.Facts.App.Name)
 	found := d.Facts.PlanConfigMap
-	unneeded := found != nil && found.Annotations[annotationUnused] != ""
+	wasUnneeded := found != nil && unneeded(found)
 	files, err := r.withToken(ctx, d, found)
 	if err != nil {
 		return err
 	}
 	memory := d.MemoryText()
-	published := found != nil && maps.Equal(found.Data, files) && ownedBy(found, d.Facts.Workload.UID) && !unneeded
+	published := found != nil && maps.Equal(found.Data, files) && hasOwners(found, d) && !wasUnneeded
 	if published && found.Annotations[decision.AnnotationMemory] == memory {
 		return nil
 	}
@@ -81,7 +72,7 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	if err := r.Apply(ctx, intent, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the plan to ConfigMap %s: %w", name, err)
 	}
-	if unneeded {
+	if wasUnneeded {
 		if err := r.markNeeded(ctx, found); err != nil {
 			return err
 		}
@@ -116,6 +107,11 @@ func (r *StreamAppReconciler) applyInjection(ctx context.Context, d *decision.De
 	app := d.Facts.App
 	found := d.Facts.Injection
 	withdrawal := withdrawalAnnotation(d)
+	if found != nil && unneeded(found) {
+		if err := r.markNeeded(ctx, found); err != nil {
+			return err
+		}
+	}
 	if found != nil && equality.Semantic.DeepEqual(found.Spec, *d.Injection) && ownedBy(found, app.UID) &&
 		found.Annotations[decision.AnnotationWithdrawal] == withdrawal {
 		return nil
@@ -169,17 +165,21 @@ func injectionIntent(spec *v1alpha1.PodInjectionSpec) *apiac.PodInjectionSpecApp
 // refresh changes annotations of the pods that have not been notified of the published plan, or have not loaded it since. The kubelet then
 // updates the mounted ConfigMap at once (measured: within 0.2 s, up to 85 s without). An error of one pod does not affect the others.
 func (r *StreamAppReconciler) refresh(ctx context.Context, d *decision.Decision) error {
-	var errs []error
-	for _, refresh := range d.Refreshes {
-		pod := &corev1.Pod{}
-		pod.Namespace = d.Facts.App.Namespace
-		pod.Name = refresh.Pod
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.PublishedAnnotation, d.Revision,
-			decision.AnnotationRefresh, refresh.String())
-		err := r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("notifying pod %s of the plan: %w", refresh.Pod, err))
-		}
+	results := make([]error, len(d.Refreshes))
+	leftErr := r.eachPod(ctx, len(d.Refreshes), func(i int) { results[i] = r.refreshPod(ctx, d, d.Refreshes[i]) })
+	return utilerrors.NewAggregate(append(results, leftErr))
+}
+
+// refreshPod changes the annotations of one pod. A pod that is gone needs none.
+func (r *StreamAppReconciler) refreshPod(ctx context.Context, d *decision.Decision, refresh decision.PodRefresh) error {
+	pod := &corev1.Pod{}
+	pod.Namespace = d.Facts.App.Namespace
+	pod.Name = refresh.Pod
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.PublishedAnnotation, d.Revision,
+		decision.AnnotationRefresh, refresh.String())
+	err := r.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("notifying pod %s of the plan: %w", refresh.Pod, err)
 	}
-	return utilerrors.NewAggregate(errs)
+	return nil
 }

@@ -6,7 +6,9 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +25,20 @@ import (
 	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// podWrites records the patches of pods by the pod's name, in order. A patch with an error is not recorded.
+// podWrites records the patches of pods by the pod's name, sorted: they run in parallel. A patch with an error is not recorded.
 type podWrites struct {
 	resizeErrors, refreshErrors map[string]error
-	resized, refreshed          []string
+
+	mu                 sync.Mutex
+	resized, refreshed []string
+}
+
+// record adds a pod to a list.
+func (w *podWrites) record(list *[]string, pod string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*list = append(*list, pod)
+	slices.Sort(*list)
 }
 
 // reconciler returns a reconciler that can only patch pods.
@@ -37,14 +49,14 @@ func (w *podWrites) reconciler() *StreamAppReconciler {
 			if err := w.refreshErrors[pod.GetName()]; err != nil {
 				return err
 			}
-			w.refreshed = append(w.refreshed, pod.GetName())
+			w.record(&w.refreshed, pod.GetName())
 			return nil
 		},
 		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, pod client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 			if err := w.resizeErrors[pod.GetName()]; err != nil {
 				return err
 			}
-			w.resized = append(w.resized, pod.GetName())
+			w.record(&w.resized, pod.GetName())
 			return nil
 		},
 	})}
@@ -54,7 +66,8 @@ func (w *podWrites) reconciler() *StreamAppReconciler {
 func markWritten(d *decision.Decision) {
 	d.Facts.PlanConfigMap = &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}}, Annotations: map[string]string{decision.AnnotationMemory: d.MemoryText()},
+			OwnerReferences: []metav1.OwnerReference{{UID: d.Facts.Workload.UID}, {UID: d.Facts.App.UID}},
+			Annotations:     map[string]string{decision.AnnotationMemory: d.MemoryText()},
 		},
 		Data: planfile.WithToken(d.Files, nil),
 	}

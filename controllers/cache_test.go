@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func largePod() *corev1.Pod {
 		}}
 		p.Spec.InitContainers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1")
 		p.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: v1alpha1.AgentVolume, VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-agent-orders-0123456789"}},
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-agent-0123456789"}},
 		}}, {Name: v1alpha1.PlanVolume, VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "streamweir-plan-orders"}},
 		}}}
@@ -115,7 +116,7 @@ func TestTrimmedNodeKeepsItsNameAndReadiness(t *testing.T) {
 
 func TestTrimmedConfigMapDropsTheJar(t *testing.T) {
 	large := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "streamweir-agent-orders-0123456789", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "streamweir-agent-0123456789", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}},
 		Data:       map[string]string{"revision": "first"}, BinaryData: map[string][]byte{v1alpha1.AgentJarKey: []byte("PK")}, Immutable: new(true),
 	}
 	result, err := trimConfigMap(large.DeepCopy())
@@ -149,4 +150,31 @@ func TestCacheContainsOnlyConfigMapsOfTheOperator(t *testing.T) {
 		return
 	}
 	t.Error("all ConfigMaps of the cluster are cached")
+}
+
+func TestTrimmedWorkloadKeepsItsContainers(t *testing.T) {
+	template := testobjects.PodTemplate("1Gi")
+	c := &template.Spec.Containers[0]
+	c.Env = []corev1.EnvVar{{Name: "JAVA_OPTS", Value: "-Xmx1g"}}
+	c.LivenessProbe = &corev1.Probe{}
+	template.Spec.Tolerations = []corev1.Toleration{{Key: "spot"}}
+	set := testobjects.StatefulSet(3, template)
+	set.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: strings.Repeat("a", 4096)}
+	before := set.DeepCopy()
+	result, err := trimWorkload(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := result.(*appsv1.StatefulSet)
+	if after.UID != before.UID || after.Generation != before.Generation || len(after.Annotations) > 0 {
+		t.Errorf("the metadata is %+v", after.ObjectMeta)
+	}
+	pods := &after.Spec.Template
+	if pods.Spec.Containers[0].LivenessProbe != nil || len(pods.Spec.Tolerations) > 0 {
+		t.Error("the template has fields that no pass reads")
+	}
+	wantNoDiff(t, "environment", before.Spec.Template.Spec.Containers[0].Env, pods.Spec.Containers[0].Env)
+	wantNoDiff(t, "resources", before.Spec.Template.Spec.Containers[0].Resources, pods.Spec.Containers[0].Resources)
+	wantNoDiff(t, "annotations of the template", before.Spec.Template.Annotations, pods.Annotations)
+	wantNoDiff(t, "status", before.Status, after.Status)
 }

@@ -31,6 +31,7 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/controllers"
 	"streamweir.dev/streamweir/internal/fakekubelet"
+	"streamweir.dev/streamweir/internal/operatorconfig"
 )
 
 // fixture is a namespace with simulated nodes and workload controllers, and an operator that watches this namespace only.
@@ -44,6 +45,8 @@ type fixture struct {
 	// agents and agentJar are nil if pods get no agent.
 	agents   *fakeAgents
 	agentJar []byte
+	// config is nil if the operator has no configuration file.
+	config *operatorconfig.File
 	// clock is the operator's clock. Only the test moves it.
 	clock *clocktesting.FakePassiveClock
 }
@@ -116,6 +119,9 @@ func (f *fixture) newOperator() func(context.Context) error {
 	reconciler := &controllers.StreamAppReconciler{
 		Client: f.writes.around(mgr.GetClient()), APIReader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("streamweir"), Groups: f.groups, Clock: f.clock, AgentJar: f.agentJar,
+	}
+	if f.config != nil {
+		reconciler.Config = f.config
 	}
 	if f.agents != nil {
 		reports := reportclient.New(reportclient.Options{Dial: f.agents.dial})

@@ -48,8 +48,22 @@ func (r *StreamAppReconciler) gather(ctx context.Context, app *v1alpha1.StreamAp
 		return decision.World{}, read.err
 	}
 	w.Group = r.groupOf(app)
+	r.configure(&w)
 	w.Reports = r.reportsOf(app, endpoints)
 	return w, nil
+}
+
+// configure adds the operator's configuration to a world.
+func (r *StreamAppReconciler) configure(w *decision.World) {
+	if r.Config == nil {
+		return
+	}
+	if reason := r.Config.Current().Hold; reason != "" {
+		w.Hold = decision.HoldText(reason)
+	}
+	if fault := r.Config.Fault(); fault != nil && w.App.Spec.Kafka.Cluster != "" {
+		w.Group.ConfigFault = decision.ConfigFaultText(fault)
+	}
 }
 
 // reader reads the objects of one StreamApp until the first error. It lives for one call of gather.

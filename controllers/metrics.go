@@ -30,6 +30,10 @@ var (
 		Name: "streamweir_streamapp_ready",
 		Help: "1 if the condition Ready is True, 0 otherwise.",
 	}, streamAppLabels)
+	configReloadSuccessful = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "streamweir_config_last_reload_successful",
+		Help: "1 if the operator's configuration file was good when it was last read, 0 if an earlier version stays active.",
+	})
 	resizesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "streamweir_resizes_total",
 		Help: "Requested resizes of running pods, by the API server's response: accepted or refused.",
@@ -37,7 +41,17 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(requiredLimitBytes, limitBytes, toleratedPodFailures, ready, resizesTotal)
+	metrics.Registry.MustRegister(requiredLimitBytes, limitBytes, toleratedPodFailures, ready, configReloadSuccessful, resizesTotal)
+	configReloadSuccessful.Set(1)
+}
+
+// RecordConfigReload sets the metric of the configuration file.
+func RecordConfigReload(successful bool) {
+	value := 0.0
+	if successful {
+		value = 1
+	}
+	configReloadSuccessful.Set(value)
 }
 
 // recordMetrics sets the metrics of a written status.

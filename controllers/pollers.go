@@ -7,6 +7,7 @@ import (
 	"streamweir.dev/streamweir/agent/report"
 	"streamweir.dev/streamweir/agent/reportclient"
 	"streamweir.dev/streamweir/assignment"
+	"streamweir.dev/streamweir/internal/operatorconfig"
 )
 
 // Poller reads a source in the background. Its keys are the names of StreamApps.
@@ -28,6 +29,16 @@ type Groups interface {
 	Cluster(name string) (assignment.ClusterConfig, bool)
 	// Hurry polls the group of a key quickly for a while.
 	Hurry(key string)
+}
+
+// Configuration is the configuration of the operator. [operatorconfig.File] implements it.
+type Configuration interface {
+	// Current returns the active configuration.
+	Current() operatorconfig.Config
+	// Fault returns the fault of the file, nil if the active configuration is that of the file.
+	Fault() error
+	// Changes delivers after each change.
+	Changes() <-chan struct{}
 }
 
 // Reports polls the agents in pods. Its state is the latest report of each pod by UID. [reportclient.Client] implements it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,7 @@ func TestAgentOfAnotherClientIsNotInjected(t *testing.T) {
 	f.Expect(err).NotTo(gomega.HaveOccurred())
 	sum := sha256.Sum256(testJar)
 	foreign := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: fmt.Sprintf("streamweir-agent-orders-%x", sum[:5])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: fmt.Sprintf("streamweir-agent-%x", sum[:5])},
 		BinaryData: map[string][]byte{v1alpha1.AgentJarKey: []byte("evil")}, Immutable: new(true),
 	}
 	f.Expect(operator.Create(t.Context(), foreign)).To(gomega.Succeed())
@@ -43,6 +44,38 @@ func TestAgentOfAnotherClientIsNotInjected(t *testing.T) {
 	f.Expect(f.agentConfigMaps()[0].BinaryData).To(gomega.HaveKeyWithValue(v1alpha1.AgentJarKey, testJar))
 }
 
+// advanceAgents moves the operator's clock and has it look at every agent.
+func (f *fixture) advanceAgents(d time.Duration) {
+	f.t.Helper()
+	f.advance(d)
+	operator, err := client.New(operatorConfig, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, agent := range f.agentConfigMaps() {
+		patch := mergePatch(fmt.Sprintf(`{"metadata":{"annotations":{"changed":%q}}}`, time.Now()))
+		f.Expect(client.IgnoreNotFound(operator.Patch(f.t.Context(), &agent, patch))).To(gomega.Succeed())
+	}
+}
+
+// agentNames returns the names of the ConfigMaps with agents.
+func (f *fixture) agentNames() []string {
+	var names []string
+	for _, m := range f.agentConfigMaps() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// unneededAgents returns the names of the ConfigMaps with agents that are marked as unneeded.
+func (f *fixture) unneededAgents() []string {
+	var names []string
+	for _, m := range f.agentConfigMaps() {
+		if m.Annotations["streamweir.dev/unused-since"] != "" {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 func TestOlderAgentStaysWhileAPodMountsIt(t *testing.T) {
 	f := newFixture(t)
 	f.simulateAgents()
@@ -53,26 +86,77 @@ func TestOlderAgentStaysWhileAPodMountsIt(t *testing.T) {
 	f.rollout()
 	f.expectBounded()
 	older := f.injection().Spec.AgentConfigMap
-	names := func() []string {
-		var all []string
-		for _, m := range f.agentConfigMaps() {
-			all = append(all, m.Name)
-		}
-		return all
-	}
 	stop()
 	f.agentJar = []byte("PK: a newer jar")
 	f.startOperator()
 	f.Eventually(func() string { return f.injection().Spec.AgentConfigMap }).ShouldNot(gomega.Equal(older))
 	newer := f.injection().Spec.AgentConfigMap
-	f.Expect(names()).To(gomega.ConsistOf(older, newer))
+	f.Expect(f.agentNames()).To(gomega.ConsistOf(older, newer))
 	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied) // an older agent suffices
 
-	f.advance(2 * time.Hour)
-	f.Expect(names()).To(gomega.ConsistOf(older, newer), "the pods mount the older one")
+	f.advanceAgents(2 * time.Minute)
+	f.Eventually(f.unneededAgents).Should(gomega.ConsistOf(older))
+	f.advanceAgents(2 * time.Hour)
+	f.expectQuiet()
+	f.Expect(f.agentNames()).To(gomega.ConsistOf(older, newer), "the pods mount the older one")
 	f.rollout()
-	f.advance(2 * time.Hour)
-	f.Eventually(names).Should(gomega.ConsistOf(newer))
+	f.advanceAgents(2 * time.Hour)
+	f.Eventually(f.agentNames).Should(gomega.ConsistOf(newer))
+	f.expectQuiet()
+}
+
+func TestStreamAppsOfNamespaceShareOneAgent(t *testing.T) {
+	f := newFixture(t)
+	f.simulateAgents()
+	f.createStatefulSet()
+	other := template(func(pods *corev1.PodTemplateSpec) { pods.Labels = map[string]string{"app": "payments"} })
+	f.Expect(admin.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "payments"},
+		Spec:       appsv1.DeploymentSpec{Template: other, Selector: &metav1.LabelSelector{MatchLabels: other.Labels}},
+	})).To(gomega.Succeed())
+	f.startOperator()
+	f.createStreamApp(withoutKafka)
+	f.createStreamApp(withoutKafka, func(app *v1alpha1.StreamApp) {
+		app.Name = "payments"
+		app.Spec.TargetRef.Kind, app.Spec.TargetRef.Name = v1alpha1.KindDeployment, "payments"
+	})
+	second := &v1alpha1.PodInjection{}
+	f.Eventually(func() bool { return f.exists("payments", second) }).Should(gomega.BeTrue())
+	f.Expect(f.agentNames()).To(gomega.Equal([]string{f.injection().Spec.AgentConfigMap}))
+	f.Expect(second.Spec.AgentConfigMap).To(gomega.Equal(f.agentNames()[0]))
+	f.Expect(f.agentConfigMaps()[0].OwnerReferences).To(gomega.BeEmpty())
+
+	f.delete("orders", &v1alpha1.StreamApp{})
+	f.Eventually(func() bool { return f.exists("orders", &v1alpha1.PodInjection{}) }).Should(gomega.BeFalse())
+	f.advanceAgents(2 * time.Hour)
+	f.Consistently(f.unneededAgents).Should(gomega.BeEmpty(), "the other StreamApp needs it")
+
+	f.delete("payments", &v1alpha1.StreamApp{})
+	f.Eventually(f.unneededAgents).Should(gomega.HaveLen(1))
+	uid := f.agentConfigMaps()[0].UID
+	f.createStreamApp(withoutKafka)
+	f.injection()
+	f.Eventually(f.unneededAgents).Should(gomega.BeEmpty(), "a StreamApp needs it again")
+	f.Expect(f.agentConfigMaps()[0].UID).To(gomega.Equal(uid))
+	f.delete("orders", &v1alpha1.StreamApp{})
+	f.Eventually(f.unneededAgents).Should(gomega.HaveLen(1))
+	f.advanceAgents(2 * time.Hour)
+	f.Eventually(f.agentNames).Should(gomega.BeEmpty())
+}
+
+func TestDeletedAgentIsWrittenAgain(t *testing.T) {
+	f := newFixture(t)
+	f.simulateAgents()
+	f.createStatefulSet()
+	f.startOperator()
+	f.createStreamApp(withoutKafka)
+	f.injection()
+	before := f.agentConfigMaps()[0]
+	operator, err := client.New(operatorConfig, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	f.Expect(operator.Delete(t.Context(), before.DeepCopy())).To(gomega.Succeed())
+	f.Eventually(f.agentConfigMaps).Should(gomega.ConsistOf(gomega.And(
+		gomega.HaveField("Name", before.Name), gomega.Not(gomega.HaveField("UID", before.UID)))))
 	f.expectQuiet()
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,43 +69,6 @@ func TestDeletedObjectsAreWrittenAgain(t *testing.T) {
 	f.expectQuiet()
 	f.Expect(f.snapshot()).To(gomega.Equal(want))
 	f.Expect(f.plan().OwnerReferences).To(gomega.Equal(plan.OwnerReferences))
-}
-
-func TestRecreatedWorkloadOwnsThePlan(t *testing.T) {
-	f := newFixture(t)
-	f.createStatefulSet()
-	f.spreadTasks(f.readyPods()...)
-	stop := f.startOperator()
-	f.createStreamApp()
-	f.injection()
-	f.delete("orders", &appsv1.StatefulSet{})
-	f.expectCondition(v1alpha1.ConditionCompatible, metav1.ConditionFalse, v1alpha1.ReasonTargetNotFound)
-	f.Eventually(func() bool { return f.exists("orders", &v1alpha1.PodInjection{}) }).Should(gomega.BeFalse())
-	f.Eventually(f.pods).Should(gomega.BeEmpty())
-	f.createStatefulSet()
-	f.spreadTasks(f.readyPods()...)
-	f.passes(1)
-	f.expectCondition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
-	f.expectPlanOfWorkload()
-
-	stop()
-	f.delete("orders", &appsv1.StatefulSet{})
-	f.Eventually(f.pods).Should(gomega.BeEmpty())
-	f.createStatefulSet() // while no operator runs
-	f.startOperator()
-	f.spreadTasks(f.readyPods()...)
-	f.passes(1)
-	f.expectPlanOfWorkload()
-	f.expectQuiet()
-}
-
-// expectPlanOfWorkload waits until the present StatefulSet is the only owner of the plan.
-func (f *fixture) expectPlanOfWorkload() {
-	f.t.Helper()
-	f.injection()
-	set := &appsv1.StatefulSet{}
-	f.get("orders", set)
-	f.Eventually(f.plan).Should(gomega.HaveField("OwnerReferences", gomega.ConsistOf(gomega.HaveField("UID", set.UID))))
 }
 
 func TestEventsDescribeChanges(t *testing.T) {

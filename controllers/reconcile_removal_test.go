@@ -43,7 +43,7 @@ func TestPlanOfRecreatedStreamAppIsKept(t *testing.T) {
 	f.Eventually(f.plan).Should(gomega.HaveField("Annotations", gomega.Not(gomega.HaveKey("streamweir.dev/unused-since"))))
 	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	f.Expect(f.plan().UID).To(gomega.Equal(uid))
-	f.Expect(f.plan().OwnerReferences).To(gomega.HaveLen(1))
+	f.Expect(f.plan().OwnerReferences).To(gomega.HaveLen(2))
 	f.expectQuiet()
 }
 

@@ -59,7 +59,7 @@ func (f *fixture) agentConfigMaps() []corev1.ConfigMap {
 	f.Expect(admin.List(f.t.Context(), &all, client.InNamespace(f.namespace))).To(gomega.Succeed())
 	var maps []corev1.ConfigMap
 	for _, m := range all.Items {
-		if strings.HasPrefix(m.Name, "streamweir-agent-orders-") {
+		if strings.HasPrefix(m.Name, "streamweir-agent-") {
 			maps = append(maps, m)
 		}
 	}

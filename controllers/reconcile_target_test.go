@@ -25,6 +25,8 @@ func TestMissingTargetIsReportedAndFoundLater(t *testing.T) {
 	f.expectNothingWritten()
 
 	f.createStatefulSet()
+	f.spreadTasks(f.readyPods()...)
+	f.passes(1)
 	f.expectCondition(v1alpha1.ConditionCompatible, metav1.ConditionTrue, v1alpha1.ReasonCompatible)
 }
 

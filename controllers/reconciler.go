@@ -30,12 +30,15 @@ type StreamAppReconciler struct {
 	// AgentJar is the agent for new pods; empty if they get none.
 	AgentJar []byte
 	Clock    clock.PassiveClock
+	// Config is the configuration of the operator; nil without one.
+	Config Configuration
 	// AllowBootstrapServers permits StreamApps to name brokers that are not in the operator's configuration.
 	AllowBootstrapServers bool
 
 	injectionPolicy injectionCheck
 	volatile        volatileMemory
 	unsettled       unsettled
+	podWrites       podWriteBudget
 }
 
 // The rights of the operator, verb by verb. The files that use a right give its reason.

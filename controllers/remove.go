@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -17,19 +16,41 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; plan and agents after
-// unneededFor.
-func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, agents []corev1.ConfigMap, outcome *decision.Outcome) error {
+// remove removes the objects of a StreamApp that wants none: the injection at once, so that no new pod gets the plan; the plan after
+// unneededFor. If the target is missing, the injection and everything that it names stay for unneededFor.
+func (r *StreamAppReconciler) remove(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
 	if injection := d.Facts.Injection; injection != nil {
+		if d.InjectionStays {
+			again, err := r.removeUnneededInjection(ctx, injection, d.Facts.Now)
+			outcome.RecheckAfter = again
+			return err
+		}
 		log.FromContext(ctx).V(1).Info("Removing injection", "podInjection", injection.Name)
 		if err := r.Delete(ctx, injection); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing PodInjection %s: %w", injection.Name, err)
 		}
 		outcome.Removed = true
 	}
-	again, err := r.removeConfigMaps(ctx, agents, d.Facts.PlanConfigMap, d.Facts.Now)
+	if d.Facts.PlanConfigMap == nil {
+		return nil
+	}
+	again, err := r.removeUnused(ctx, d.Facts.PlanConfigMap, d.Facts.Now)
 	outcome.RecheckAfter = again
 	return err
+}
+
+// removeUnneededInjection deletes the injection of a missing target after unneededFor. It returns the time after which to look
+// again; 0 for never.
+func (r *StreamAppReconciler) removeUnneededInjection(ctx context.Context, injection *v1alpha1.PodInjection, now time.Time) (time.Duration, error) {
+	wait, err := r.unneededLeft(ctx, injection, now)
+	if wait > 0 || err != nil {
+		return wait, err
+	}
+	log.FromContext(ctx).V(1).Info("Removing injection of a missing target", "podInjection", injection.Name)
+	if err := r.Delete(ctx, injection, client.Preconditions{UID: &injection.UID}); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("removing PodInjection %s: %w", injection.Name, err)
+	}
+	return 0, nil // its deletion causes the pass that finds the plan unneeded
 }
 
 // removeOrphan removes the objects of a StreamApp that is gone. The garbage collector removes the injection as well; this is for clusters in
@@ -43,26 +64,9 @@ func (r *StreamAppReconciler) removeOrphan(ctx context.Context, key client.Objec
 			return 0, fmt.Errorf("removing PodInjection %s of a deleted StreamApp: %w", key.Name, err)
 		}
 	}
-	agents, err := r.agentConfigMaps(ctx, key)
-	if err != nil {
-		return 0, err
+	var plan corev1.ConfigMap
+	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: decision.PlanConfigMapName(key.Name)}, &plan); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	var plan *corev1.ConfigMap
-	var configMap corev1.ConfigMap
-	if err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: decision.PlanConfigMapName(key.Name)}, &configMap); client.IgnoreNotFound(err) != nil {
-		return 0, err
-	} else if err == nil {
-		plan = &configMap
-	}
-	return r.removeConfigMaps(ctx, agents, plan, r.Clock.Now())
-}
-
-// removeConfigMaps removes agents and plan, which may be nil. It returns the time after which to look again; 0 for never.
-func (r *StreamAppReconciler) removeConfigMaps(ctx context.Context, agents []corev1.ConfigMap, plan *corev1.ConfigMap, now time.Time) (time.Duration, error) {
-	again, err := r.removeAgents(ctx, agents, "", now)
-	if plan == nil {
-		return again, err
-	}
-	after, planErr := r.removeUnused(ctx, plan, now)
-	return decision.Earliest(again, after), utilerrors.NewAggregate([]error{err, planErr})
+	return r.removeUnused(ctx, &plan, r.Clock.Now())
 }

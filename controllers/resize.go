@@ -4,11 +4,13 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,15 +24,24 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// applyResizes raises the limits of running pods. A refusal of the API server is kept for the status and is not an error: a retry would not
-// help. A conflict is an error: the pod has changed since it was read, and the next pass looks again. An error of one pod does not affect the
-// others.
+// applyResizes raises the limits of running pods, those with the largest deficit first. A refusal of the API server is kept for the status and
+// is not an error: a retry would not help. A conflict is an error: the pod has changed since it was read, and the next pass looks again. An
+// error of one pod does not affect the others.
 func (r *StreamAppReconciler) applyResizes(ctx context.Context, d *decision.Decision, outcome *decision.Outcome) error {
+	order := byDeficit(d.Resizes)
+	limits := make([]int64, len(d.Resizes))
+	results := make([]error, len(d.Resizes))
+	written := make([]bool, len(d.Resizes))
+	leftErr := r.eachPod(ctx, len(order), func(i int) {
+		k := order[i]
+		limits[k], results[k] = r.resize(ctx, d, d.Resizes[k])
+		written[k] = true
+	})
 	var errs []error
-	for _, resize := range d.Resizes {
-		limit, err := r.resize(ctx, d, resize)
+	for k, resize := range d.Resizes {
+		err := results[k]
 		switch {
-		case apierrors.IsNotFound(err):
+		case !written[k], apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			refused := decision.RefusedResize{Pod: resize.Pod, Limit: resize.To, Message: refusalMessage(err), At: d.Facts.Now}
 			outcome.Refuse(refused, d.Facts.Now)
@@ -39,11 +50,22 @@ func (r *StreamAppReconciler) applyResizes(ctx context.Context, d *decision.Deci
 		case err != nil:
 			errs = append(errs, fmt.Errorf("raising the limit of pod %s to %s: %w", resize.Pod, quantity(resize.To), err))
 		default:
-			outcome.Resized = append(outcome.Resized, decision.ResizedText(resize, limit))
+			outcome.Resized = append(outcome.Resized, decision.ResizedText(resize, limits[k]))
 			resizesTotal.WithLabelValues("accepted").Inc()
 		}
 	}
-	return utilerrors.NewAggregate(errs)
+	return utilerrors.NewAggregate(append(errs, leftErr))
+}
+
+// byDeficit returns the indexes of resizes, those with the largest deficit first.
+func byDeficit(resizes []decision.Resize) []int {
+	order := make([]int, len(resizes))
+	for i := range order {
+		order[i] = i
+	}
+	deficit := func(i int) int64 { return resizes[i].To - resizes[i].From }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(deficit(b), deficit(a)) })
+	return order
 }
 
 // rememberRefusal adds a refusal to the memory of the next pass.

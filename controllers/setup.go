@@ -31,8 +31,9 @@ import (
 )
 
 const (
-	// concurrentReconciles: passes are short, and only the API server's responses take time.
-	concurrentReconciles = 4
+	// concurrentReconciles: passes mostly await the API server. A pass that writes to thousands of pods takes up to a minute, and several of
+	// them must leave workers to the other applications. More workers add no load: the writes to pods share one budget.
+	concurrentReconciles = 16
 	// reconciliationTimeout ends a pass that hangs on the API server.
 	reconciliationTimeout = time.Minute
 )
@@ -54,12 +55,21 @@ func (r *StreamAppReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Man
 	if err := mgr.Add(&injectionWatch{reconciler: r, to: changes}); err != nil {
 		return fmt.Errorf("setting up the check of the injection policy: %w", err)
 	}
+	if r.Config != nil {
+		if err := mgr.Add(&configForwarder{r, changes}); err != nil {
+			return fmt.Errorf("setting up the changes of the configuration: %w", err)
+		}
+	}
+	collector := agentCollector{r}
+	if err := collector.setup(mgr); err != nil {
+		return fmt.Errorf("setting up the removal of agents: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("streamapp").
 		For(&v1alpha1.StreamApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // the operator's own status needs no pass
 		Owns(&v1alpha1.PodInjection{}).
 		Watches(&v1alpha1.StreamApp{}, handler.EnqueueRequestsFromMapFunc(r.appsWithTarget), builder.WithPredicates(deleted())).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(appOfConfigMap)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.appsOfConfigMap)).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.appsOfNode), builder.WithPredicates(nodeLostOrBack())).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.appsOf(v1alpha1.KindStatefulSet))).
@@ -94,6 +104,7 @@ var indexes = []index{
 		}
 		return []string{owner.String()}
 	}},
+	{&corev1.Pod{}, indexPodConfigMap, func(object client.Object) []string { return mountedConfigMaps(object.(*corev1.Pod)) }},
 	{&corev1.Pod{}, indexPodNode, func(object client.Object) []string { return nonEmpty(object.(*corev1.Pod).Spec.NodeName) }},
 	{&v1alpha1.StreamApp{}, indexStreamAppTarget, func(object client.Object) []string {
 		return []string{decision.TargetOf(object.(*v1alpha1.StreamApp)).String()}
@@ -139,13 +150,54 @@ func (f *changeForwarder) Start(ctx context.Context) error {
 	}
 }
 
-// appOfConfigMap returns the StreamApp of a plan, even if it is gone.
-func appOfConfigMap(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[labelStreamApp]
-	if name == "" {
+// configForwarder requests a pass of every StreamApp after a change of the operator's configuration.
+type configForwarder struct {
+	*StreamAppReconciler
+	to chan<- event.TypedGenericEvent[types.NamespacedName]
+}
+
+// Start forwards until the context ends.
+func (f *configForwarder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.Config.Changes():
+		}
+		var apps v1alpha1.StreamAppList
+		if err := f.List(ctx, &apps); err != nil {
+			return fmt.Errorf("listing the StreamApps: %w", err)
+		}
+		for _, request := range requestsFor(apps.Items) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case f.to <- event.TypedGenericEvent[types.NamespacedName]{Object: request.NamespacedName}:
+			}
+		}
+	}
+}
+
+// appsOfConfigMap returns the StreamApp of a plan, even if it is gone, or those whose injections name an agent.
+func (r *StreamAppReconciler) appsOfConfigMap(ctx context.Context, object client.Object) []reconcile.Request {
+	namespace := object.GetNamespace()
+	if !isAgent(object) {
+		if name := object.GetLabels()[labelStreamApp]; name != "" {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+		}
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	var injections v1alpha1.PodInjectionList
+	if err := r.List(ctx, &injections, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Could not list PodInjections", "namespace", namespace)
+	}
+	var requests []reconcile.Request
+	for i := range injections.Items {
+		if injections.Items[i].Spec.AgentConfigMap == object.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&injections.Items[i])})
+		}
+	}
+	return requests
 }
 
 // appsOfTarget lists the StreamApps with a target. More than one is a mistake of the user.

@@ -75,8 +75,8 @@ func TestAppOfConfigMap(t *testing.T) {
 		Namespace: testobjects.Namespace, Labels: map[string]string{labelStreamApp: testobjects.App},
 	}}
 	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: testobjects.Namespace, Name: testobjects.App}}}
-	wantNoDiff(t, "requests", want, appOfConfigMap(t.Context(), own))
-	if got := appOfConfigMap(t.Context(), &corev1.ConfigMap{}); got != nil {
+	wantNoDiff(t, "requests", want, (&StreamAppReconciler{}).appsOfConfigMap(t.Context(), own))
+	if got := (&StreamAppReconciler{}).appsOfConfigMap(t.Context(), &corev1.ConfigMap{}); got != nil {
 		t.Errorf("a ConfigMap without the label requests %v", got)
 	}
 }

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,11 +38,25 @@ func (r *StreamAppReconciler) publishStatus(ctx context.Context, app *v1alpha1.S
 	return 0, nil
 }
 
+// statusTimeout bounds the write of a status.
+const statusTimeout = 10 * time.Second
+
+// forStatus returns the context for the status of a pass. A pass that ran out of time still reports. One that was ended with the operator does
+// not write: another operator may lead.
+func forStatus(pass context.Context) (context.Context, context.CancelFunc) {
+	if errors.Is(pass.Err(), context.Canceled) {
+		return context.WithCancel(pass)
+	}
+	return context.WithTimeout(context.WithoutCancel(pass), statusTimeout)
+}
+
 // writeStatus writes the status if it differs.
 func (r *StreamAppReconciler) writeStatus(ctx context.Context, app *v1alpha1.StreamApp, status v1alpha1.StreamAppStatus) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(app.Status, status) {
 		return false, nil
 	}
+	ctx, cancel := forStatus(ctx)
+	defer cancel()
 	updated := app.DeepCopy()
 	updated.Status = status
 	if err := r.Status().Patch(ctx, updated, client.MergeFrom(app), client.FieldOwner(FieldOwner)); err != nil {

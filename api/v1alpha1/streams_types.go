@@ -308,12 +308,13 @@ type Config struct {
 type JVMSpec struct {
 	// optionsVariable is the environment variable for the options of the plan: JDK_JAVA_OPTIONS, which the java
 	// launcher reads (JDK 9 and newer), or JAVA_TOOL_OPTIONS for JVMs with a different launcher. If not set, it is
-	// JDK_JAVA_OPTIONS.
+	// JDK_JAVA_OPTIONS. Only users who may update the target can set it.
 	// +optional
 	OptionsVariable OptionsVariable `json:"optionsVariable,omitempty"`
 
 	// ownOptions is the existing value of this variable if the operator cannot read it: from a Secret through envFrom,
-	// or from the image. $(JDK_JAVA_OPTIONS) keeps the value from envFrom. Empty: there is no such value.
+	// or from the image. $(JDK_JAVA_OPTIONS) keeps the value from envFrom. Empty: there is no such value. Only users who
+	// may update the target can set it.
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=4096

@@ -92,7 +92,7 @@ func TestExitCodes(t *testing.T) {
 		"two sources":           {"explain -f orders.yaml --topology orders.topology.txt --bootstrap-servers a:1", "none of the others can be", exitNoAnswer},
 		"an unknown command":    {"guess", "unknown command", exitNoAnswer},
 		"an invalid topology":   {"explain -f orders.yaml --topology orders.yaml --partitions a=1", "topology: line 1", exitNoAnswer},
-		"no clusters file":      {"explain -f orders.yaml --kafka-clusters none.yaml", "--kafka-clusters: ", exitNoAnswer},
+		"no configuration file": {"explain -f orders.yaml --operator-config none.yaml", "--operator-config: ", exitNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := call(t, tc.line, "")

@@ -18,17 +18,19 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 	"streamweir.dev/streamweir/assignment"
 	"streamweir.dev/streamweir/controllers/whatif"
+	"streamweir.dev/streamweir/internal/operatorconfig"
 )
 
 // source names the sources of facts. Its flags are common to all commands.
 type source struct {
-	files                 []string
-	namespace, container  string
-	kubeconfig, context   string
-	topology, properties  string
-	partitions            map[string]int
-	kafkaClusters, output string
-	bootstrapServers      []string
+	files                []string
+	namespace, container string
+	kubeconfig, context  string
+	topology, properties string
+	partitions           map[string]int
+	operatorConfig       string
+	output               string
+	bootstrapServers     []string
 }
 
 // addFlags defines the flags of the sources.
@@ -44,8 +46,8 @@ func (s *source) addFlags(command *cobra.Command) {
 	flags.StringToIntVar(&s.partitions, "partitions", nil, "Partitions of the topics of --topology: orders=12,customers=6.")
 	flags.StringVar(&s.properties, "properties", "", "File with the application's own properties. The StreamApp takes precedence.")
 	flags.StringSliceVar(&s.bootstrapServers, "bootstrap-servers", nil, "Brokers (host:port) of the Kafka group, without TLS and authentication.")
-	flags.StringVar(&s.kafkaClusters, "kafka-clusters", "", "File with the operator's Kafka clusters. The StreamApp names the cluster to read.")
-	command.MarkFlagsMutuallyExclusive("topology", "bootstrap-servers", "kafka-clusters")
+	flags.StringVar(&s.operatorConfig, "operator-config", "", "File with the operator's configuration. The StreamApp names the Kafka cluster to read.")
+	command.MarkFlagsMutuallyExclusive("topology", "bootstrap-servers", "operator-config")
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 	command.ValidArgsFunction = s.complete
 }
@@ -67,7 +69,7 @@ func (s *source) checkOutput() error {
 
 // hasOtherSources returns whether the flags name a source besides the objects.
 func (s *source) hasOtherSources() bool {
-	return s.topology != "" || s.properties != "" || s.kafkaClusters != "" || len(s.bootstrapServers) > 0
+	return s.topology != "" || s.properties != "" || s.operatorConfig != "" || len(s.bootstrapServers) > 0
 }
 
 // question reads the facts of a question.
@@ -131,13 +133,13 @@ const describeWithin = 30 * time.Second
 func (s *source) group(ctx context.Context, app *v1alpha1.StreamApp) (*assignment.Group, error) {
 	config := assignment.ClusterConfig{Name: "bootstrap-servers", BootstrapServers: s.bootstrapServers}
 	switch {
-	case s.kafkaClusters != "":
-		clusters, err := assignment.LoadClusters(s.kafkaClusters)
+	case s.operatorConfig != "":
+		operator, err := operatorconfig.Load(s.operatorConfig)
 		if err != nil {
-			return nil, fmt.Errorf("--kafka-clusters: %w", err)
+			return nil, fmt.Errorf("--operator-config: %w", err)
 		}
-		if config, err = findCluster(clusters, app.Spec.Kafka.Cluster); err != nil {
-			return nil, fmt.Errorf("--kafka-clusters: %w", err)
+		if config, err = findCluster(operator.Clusters, app.Spec.Kafka.Cluster); err != nil {
+			return nil, fmt.Errorf("--operator-config: %w", err)
 		}
 	case len(s.bootstrapServers) == 0:
 		return nil, nil

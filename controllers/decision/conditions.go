@@ -59,6 +59,10 @@ func judge(d *Decision, o *Outcome) map[string]verdict {
 		v1alpha1.ConditionCascadeSafe:     first(cascadeChain, d, o, isFalse(v1alpha1.ReasonWouldCascade, wouldCascadeText(f, d))),
 		v1alpha1.ConditionApplied:         first(appliedChain, d, o, isTrue(v1alpha1.ReasonApplied, appliedText)),
 	}
+	if known := verdicts[v1alpha1.ConditionAssignmentKnown]; f.Kafka.ConfigFault != "" {
+		known.message += "; " + f.Kafka.ConfigFault
+		verdicts[v1alpha1.ConditionAssignmentKnown] = known
+	}
 	verdicts[v1alpha1.ConditionReady] = judgeReady(verdicts)
 	return verdicts
 }

@@ -20,6 +20,7 @@ func Decide(w World, m Memory) Decision {
 	d.RecheckAfter = Earliest(f.Failures.recheckAfter, f.Assignment.recheckAfter(f.Pods, f.Now), recheckPlacement(&f), f.Images.recheckAfter(f.Now))
 	d.Frozen = held(&f)
 	if !f.plannable() {
+		d.InjectionStays = awaitsTarget(&f)
 		return d
 	}
 	rollout := rolloutInProgress(&f)
@@ -70,6 +71,16 @@ func nextMemory(f *Facts) Memory {
 	next.RefusedResizes = freshRefusals(f.Memory.RefusedResizes, f.Now)
 	next.Assignment = nextAssignment(f)
 	return next
+}
+
+// awaitsTarget returns whether the target is missing and the injection stays for it: the pods of a workload that is created again must be
+// injected from the first one on. An injection for an earlier target of the StreamApp does not stay.
+func awaitsTarget(f *Facts) bool {
+	if f.TargetProblem.Reason != v1alpha1.ReasonTargetNotFound || f.Mode() != v1alpha1.ModeEnforce || f.Injection == nil {
+		return false
+	}
+	owner := f.Injection.Spec.Owner
+	return Target{owner.Kind, owner.Name} == TargetOf(f.App)
 }
 
 // held returns the reason for which the user or the operator's configuration holds everything as it is, if there is one. Only the status

@@ -22,6 +22,8 @@ type Decision struct {
 	Revision string
 	// Injection is the injection for new pods; nil without one.
 	Injection *v1alpha1.PodInjectionSpec
+	// InjectionStays: there is no container to plan for, but the stored injection stays until it is unneeded.
+	InjectionStays bool
 	// Resizes are limits to raise in place. Restarts are limits that only a restart of the pod may raise. Refused are resizes that the API
 	// server refused recently.
 	Resizes, Restarts []Resize

@@ -56,7 +56,7 @@ type fixture struct {
 type missing struct{}
 
 // testAgentMap is the ConfigMap of the agent.
-const testAgentMap = "streamweir-agent-orders-0123456789"
+const testAgentMap = "streamweir-agent-0123456789"
 
 // world returns the World and the Memory of a fixture.
 func (g fixture) world(t *testing.T) (World, Memory) {

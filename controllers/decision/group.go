@@ -66,8 +66,8 @@ func (a *Assignment) remember(load assignment.PodLoad) {
 	a.Remembered = append(a.Remembered, load.Pod)
 }
 
-// reportedAssignment combines the reports with the loads of silent pods: those that the Kafka group shows, the last known ones, or for a pod
-// that was never seen that of a pod that is gone, or else the heaviest one. A starting pod has no tasks yet.
+// reportedAssignment combines the reports with the loads of silent pods. The load in the Kafka group comes first, then the last known one.
+// An unseen pod gets the load of a pod that is gone, or else the heaviest one. A starting pod has no tasks yet.
 func reportedAssignment(kafka *assignment.Group, reports *Reports, pods []Pod, known *KnownAssignment, now time.Time) Assignment {
 	group := reports.Group.Group
 	group.Stable = true

@@ -59,6 +59,33 @@ func TestHoldChangesNothing(t *testing.T) {
 	}
 }
 
+// TestInjectionAwaitsMissingTarget: the pods of a workload that is created again find the injection of the one before.
+func TestInjectionAwaitsMissingTarget(t *testing.T) {
+	cases := map[string]struct {
+		change func(*World)
+		stays  bool
+	}{
+		"the target is missing":                           {func(*World) {}, true},
+		"nothing was injected":                            {func(w *World) { w.Injection = nil }, false},
+		"mode Observe":                                    {func(w *World) { w.App.Spec.Mode = v1alpha1.ModeObserve }, false},
+		"an older StreamApp with the same target":         {func(w *World) { w.ConflictingApp = "older" }, false},
+		"a StreamApp of the same name for another target": {func(w *World) { w.App.Spec.TargetRef.Name = "payments" }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			active := reported().after(t)
+			active.workload = missing{}
+			w, m := active.world(t)
+			w.App = w.App.DeepCopy()
+			c.change(&w)
+			d := Decide(w, m)
+			if d.InjectionStays != c.stays || d.Injection != nil {
+				t.Errorf("stays = %t, want %t; injection %v", d.InjectionStays, c.stays, d.Injection)
+			}
+		})
+	}
+}
+
 // TestGrowthTakesTwoPasses: no plan is published that is too large for a pod created with the stored injection.
 func TestGrowthTakesTwoPasses(t *testing.T) {
 	g := reported()

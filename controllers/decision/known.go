@@ -99,8 +99,7 @@ func (k *KnownAssignment) gone(pods []Pod) []types.UID {
 	return gone
 }
 
-// unseenLoad returns the load for pod number i that was never seen: that of a pod that is gone, which it replaces, and for any further pod the
-// heaviest of all.
+// unseenLoad returns the load for unseen pod number i. It replaces a pod that is gone, and gets its load. Any further one gets the heaviest load.
 func (k *KnownAssignment) unseenLoad(i int, pods []Pod, current []assignment.PodLoad) assignment.PodLoad {
 	if gone := k.gone(pods); i < len(gone) {
 		return k.Loads[gone[i]]

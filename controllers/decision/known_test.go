@@ -41,7 +41,7 @@ func limitText(g fixture) string {
 	return "1Gi"
 }
 
-// TestSilentPodsKeepTheirLoad: whatever is silent, limits, plan and injection are those of the last pass that knew.
+// TestSilentPodsKeepTheirLoad: limits, plan and injection stay as they were with all reports.
 func TestSilentPodsKeepTheirLoad(t *testing.T) {
 	silent := func(names ...string) func(*fixture) {
 		return func(g *fixture) {

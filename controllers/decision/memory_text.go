@@ -21,9 +21,8 @@ import (
 	"streamweir.dev/streamweir/assignment"
 )
 
-// AnnotationMemory on the plan's ConfigMap holds the memory that must outlive the operator's process, the StreamApp and the workload: as
-// JSON, or compressed where that is long. It has only facts that change with the assignment or the image, so that a quiet pass does not
-// write it.
+// AnnotationMemory on the plan's ConfigMap holds the memory that must outlive the operator's process, the StreamApp and the workload. Long
+// JSON is compressed. Its facts only change with the assignment or the image, so a quiet pass does not write it.
 const AnnotationMemory = "streamweir.dev/memory"
 
 const (

@@ -359,6 +359,20 @@ func UnknownClusterText(cluster, namespace, applicationID string) string {
 		cluster, applicationID, namespace)
 }
 
+// HoldText is for the hold of all applications by the operator's configuration.
+func HoldText(reason string) string {
+	return "the operator's configuration holds all applications: " + reason
+}
+
+// maxConfigFault is the largest number of bytes of a fault in a message.
+const maxConfigFault = 200
+
+// ConfigFaultText is for a fault of the operator's configuration file.
+func ConfigFaultText(fault error) string {
+	first, _, _ := strings.Cut(fault.Error(), "\n")
+	return "the operator's configuration has a fault and its last good version is active: " + Shorten(first, maxConfigFault)
+}
+
 // AgentConflictText is for a ConfigMap of the agent with other content.
 func AgentConflictText(configMap string) string {
 	return fmt.Sprintf("ConfigMap %s does not contain the agent of this operator, so it is not used; another client has written it: "+

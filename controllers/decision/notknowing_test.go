@@ -18,15 +18,14 @@ import (
 	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// baseline is a pass that knew everything, at rest.
+// baseline is a pass at rest with all sources.
 type baseline struct {
 	world World
 	d     *Decision
 }
 
 // TestNotKnowingChangesNothing: in random worlds at rest, only knowledge is lost and comes back, over several passes: pods fall silent, Kafka
-// fails, the operator restarts, StreamApp and workload are created again, everything is held. Injection, plan and limits stay those of the last
-// pass that knew.
+// fails, the operator restarts, StreamApp and workload are created again, everything is held. Injection, plan and limits stay as they are.
 func TestNotKnowingChangesNothing(t *testing.T) {
 	_, _ = time.Now().Zone() // see TestAnyWorld
 	baselines := 0
@@ -206,7 +205,7 @@ func (s *simulation) restart() {
 	s.loseReports()
 }
 
-// restoreKnowledge brings back what the sources showed in the pass that knew everything.
+// restoreKnowledge restores the sources of the baseline.
 func (s *simulation) restoreKnowledge(known *baseline) {
 	s.w.Group = known.world.Group
 	s.w.Reports = known.world.Reports

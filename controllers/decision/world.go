@@ -75,6 +75,8 @@ type GroupSource struct {
 	Ref assignment.Ref
 	// Unavailable is the reason for which the group is not read; not found if it is read.
 	Unavailable Problem
+	// ConfigFault is a fault of the operator's configuration, as text: an earlier version of it is active. Empty without one.
+	ConfigFault string
 	// Latest is the latest observation of the group. No other source changes it.
 	Latest assignment.Observation
 }

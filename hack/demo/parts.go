@@ -134,10 +134,10 @@ func (d *demo) startKafka(context.Context) error {
 	}
 	d.onStop(func() error { d.group.Close(); return nil })
 	file := fmt.Sprintf("clusters: [{name: demo, bootstrapServers: [%s], allowedNamespaces: [\"*\"]}]\n", strings.Join(clusters.BootstrapServers, ", "))
-	return os.WriteFile(d.clustersFile(), []byte(file), 0o600)
+	return os.WriteFile(d.configFile(), []byte(file), 0o600)
 }
 
-func (d *demo) clustersFile() string { return filepath.Join(d.folder, "clusters.yaml") }
+func (d *demo) configFile() string { return filepath.Join(d.folder, "config.yaml") }
 
 // startNodes starts three simulated nodes, with kubelets, scheduler and workload controllers.
 func (d *demo) startNodes(ctx context.Context) error {
@@ -179,7 +179,7 @@ func (d *demo) startOperator(ctx context.Context) error {
 	d.background(ctx, "the operator", func(ctx context.Context) error {
 		// Without the agent: there are no JVMs to run it in, and the group shows the task assignment.
 		command := exec.CommandContext(ctx, d.operatorBinary,
-			"--kafka-clusters="+d.clustersFile(), "--inject-agent=false", "--health-probe-bind-address=0", "-v=2")
+			"--config="+d.configFile(), "--inject-agent=false", "--health-probe-bind-address=0", "-v=2")
 		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 		command.Stdout, command.Stderr = log, log
 		// A process group of its own: an interrupt at the terminal reaches only the demo, which stops the operator.

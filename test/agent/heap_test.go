@@ -85,5 +85,5 @@ func decide(reported report.Report, applicationID string, plan map[string]string
 		Reports: map[string]report.PodReport{podUID: {Pod: pod.Name, UID: podUID, Report: &reported, At: time.Now()}},
 	}
 	world.PlanConfigMap.Name = planConfigMap
-	return decision.Decide(world, decision.Recall(app, nil, world.Pods, decision.Volatile{}))
+	return decision.Decide(world, decision.Recall(app, nil, nil, world.Pods, decision.Volatile{}))
 }

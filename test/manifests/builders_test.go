@@ -20,7 +20,7 @@ const (
 	planName     = "streamweir-plan-orders"
 	revision     = "g1"
 	options      = "@/etc/streamweir/plan/jvm.options"
-	agentName    = "streamweir-agent-orders-0123456789"
+	agentName    = "streamweir-agent-0123456789"
 	agentOption  = "-javaagent:/etc/streamweir/agent/streamweir-agent.jar"
 )
 

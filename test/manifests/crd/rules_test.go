@@ -380,7 +380,7 @@ func TestPodInjectionRules(t *testing.T) {
 			name,
 		},
 		"an agent's name": {
-			launcher + plan + ", agentConfigMap: streamweir-agent-orders-0123456789",
+			launcher + plan + ", agentConfigMap: streamweir-agent-0123456789",
 			launcher + plan + ", agentConfigMap: my-agent-of-orders",
 			"agentConfigMap must be the name of a ConfigMap and begin with streamweir-",
 		},
