@@ -14,6 +14,7 @@ COPY agent/reportclient agent/reportclient
 COPY api api
 COPY assignment assignment
 COPY controllers controllers
+COPY internal/operatorconfig internal/operatorconfig
 COPY internal/tracker internal/tracker
 COPY memplan memplan
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /streamweir .

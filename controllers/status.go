@@ -16,18 +16,6 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// statusTimeout bounds the write of a status.
-const statusTimeout = 10 * time.Second
-
-// forStatus returns the context for the status of a pass. A pass that ran out of time still reports. One that was ended with the operator does
-// not write: another operator may lead.
-func forStatus(pass context.Context) (context.Context, context.CancelFunc) {
-	if errors.Is(pass.Err(), context.Canceled) {
-		return context.WithCancel(pass)
-	}
-	return context.WithTimeout(context.WithoutCancel(pass), statusTimeout)
-}
-
 // publishStatus writes the status, then the metrics and an event, unless it waits for the result of a change. It returns the time after which to
 // look again then. app is the StreamApp as it is stored.
 func (r *StreamAppReconciler) publishStatus(ctx context.Context, app *v1alpha1.StreamApp, d *decision.Decision, o *decision.Outcome) (time.Duration, error) {
@@ -48,6 +36,18 @@ func (r *StreamAppReconciler) publishStatus(ctx context.Context, app *v1alpha1.S
 		r.sendEvent(app, decision.EventOf(before, status.Conditions, &all))
 	}
 	return 0, nil
+}
+
+// statusTimeout bounds the write of a status.
+const statusTimeout = 10 * time.Second
+
+// forStatus returns the context for the status of a pass. A pass that ran out of time still reports. One that was ended with the operator does
+// not write: another operator may lead.
+func forStatus(pass context.Context) (context.Context, context.CancelFunc) {
+	if errors.Is(pass.Err(), context.Canceled) {
+		return context.WithCancel(pass)
+	}
+	return context.WithTimeout(context.WithoutCancel(pass), statusTimeout)
 }
 
 // writeStatus writes the status if it differs.
