@@ -45,6 +45,11 @@ func topologyHash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// empty returns whether nothing is known.
+func (k *KnownAssignment) empty() bool {
+	return k.Topology.Hash == "" && k.Kafka == nil && len(k.Topology.Subtopologies)+len(k.Loads)+len(k.NotBounded) == 0
+}
+
 // seen returns the known subtopologies of the topology with this description; nil if another one, or none, is known.
 func (k *KnownAssignment) seen(description string) []assignment.Subtopology {
 	if k == nil || k.Topology.Hash != topologyHash(description) {
@@ -137,10 +142,12 @@ func nextAssignment(f *Facts) *KnownAssignment {
 	}
 	slices.Sort(next.NotBounded)
 	unknown := f.Assignment.Group == nil || f.Reports.Confirmed != nil // tasks of one report alone are not remembered
-	if f.Assignment.Group == nil && len(next.NotBounded) == 0 {
+	switch {
+	case f.Assignment.Group == nil && len(next.NotBounded) == 0:
 		return before
-	}
-	if unknown {
+	case unknown && next.empty():
+		return nil
+	case unknown:
 		return &next
 	}
 	if f.Reports.Usable {

@@ -121,7 +121,7 @@ func (s *simulation) rest(t *testing.T) *baseline {
 	switch {
 	case !f.plannable(), d.Frozen.Found(), d.Injection == nil, !d.Plan.TasksKnown, d.Memory.Withdrawal != nil, len(d.Resizes)+len(d.Restarts) > 0:
 		return nil
-	case f.Assignment.Group == nil, f.Failures.Unavailable+f.Failures.Starting > 0, !f.Assignment.allTasksRun(), len(f.Assignment.Remembered) > 0:
+	case f.Reports.Confirmed != nil, f.Assignment.Group == nil, f.Failures.Unavailable+f.Failures.Starting > 0, !f.Assignment.allTasksRun(), len(f.Assignment.Remembered) > 0:
 		return nil
 	case !d.Plan.Published.Fits, len(f.Images.excluded(f.Pods, f.Now)) > 0, !f.Assignment.ProcessesMatched(f.Pods, f.Now):
 		return nil
