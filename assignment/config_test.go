@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"sigs.k8s.io/yaml"
 
 	"streamweir.dev/streamweir/assignment"

@@ -256,17 +256,17 @@ func (s *sharedMaps[M]) get(key string, newMap func() M) M {
 // trimResources returns the shared copy of the CPU and the memory in a list; nil without both.
 func trimResources(list corev1.ResourceList) corev1.ResourceList {
 	trimmed := corev1.ResourceList{}
-	key := ""
+	var key strings.Builder
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if amount, ok := list[name]; ok {
 			trimmed[name] = amount
-			key += string(name) + amount.String()
+			key.WriteString(string(name) + amount.String())
 		}
 	}
 	if len(trimmed) == 0 {
 		return nil
 	}
-	return sharedResources.get(key, func() corev1.ResourceList { return trimmed })
+	return sharedResources.get(key.String(), func() corev1.ResourceList { return trimmed })
 }
 
 // Names of the fields by which the cache is indexed.

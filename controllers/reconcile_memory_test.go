@@ -119,9 +119,9 @@ func TestRestartWithLateSourcesWritesNothing(t *testing.T) {
 	f.agents.setUnreachable(true)
 	f.startOperator()
 	f.passes(3)
-	time.Sleep(time.Second)
+	f.Consistently(f.resourceVersions, time.Second).Should(gomega.Equal(before))
 	f.agents.setUnreachable(false)
-	time.Sleep(2 * time.Second) // the requests are repeated after a second
+	f.Consistently(f.resourceVersions, 2*time.Second).Should(gomega.Equal(before)) // the requests are repeated after a second
 	f.passes(3)
 	f.Expect(f.resourceVersions()).To(gomega.Equal(before))
 	f.Expect(f.writes.all()).To(gomega.HaveLen(writes))
@@ -199,7 +199,7 @@ func TestStreamAppCreatedAgainRaisesNothing(t *testing.T) {
 	f.delete("orders", &v1alpha1.StreamApp{})
 	f.Eventually(func() bool { return f.exists("orders", &v1alpha1.PodInjection{}) }).Should(gomega.BeFalse())
 	f.createStreamApp()
-	time.Sleep(time.Second)
+	f.Consistently(f.limits, time.Second).Should(gomega.Equal(limits))
 	f.agents.setUnreachable(false)
 	f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	f.expectQuiet()
@@ -230,7 +230,7 @@ func TestRenamedStreamAppNeedsARestart(t *testing.T) {
 	for range 5 {
 		f.clock.SetTime(f.clock.Now().Add(6 * time.Minute))
 		f.groups.changes <- f.namespace + "/orders-v2"
-		time.Sleep(200 * time.Millisecond)
+		f.Consistently(func() int { return f.writes.count(writeRefresh) }, 200*time.Millisecond).Should(gomega.Equal(refreshes))
 	}
 	f.Expect(message()).To(gomega.ContainSubstring("mount the plan of another StreamApp"))
 	f.Expect(f.writes.count(writeRefresh)).To(gomega.Equal(refreshes), "no pod with another plan is refreshed")

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,7 @@ func (u *unsettled) add(key string, settling bool, status *v1alpha1.StreamAppSta
 	all = *outcome
 	all.Published = outcome.Published || change.outcome.Published
 	all.Removed = outcome.Removed || change.outcome.Removed
-	all.Resized = append(change.outcome.Resized, outcome.Resized...)
+	all.Resized = slices.Concat(change.outcome.Resized, outcome.Resized)
 	wait = settleTime - time.Since(change.since)
 	if !settling || wait <= 0 {
 		delete(u.byKey, key)

@@ -382,7 +382,7 @@ type MeasuredRegions struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	HeapPercent *int32 `json:"heapPercent,omitempty"`
+	HeapPercent int32 `json:"heapPercent,omitempty"`
 
 	// averageRecord is the average size of the written records.
 	// +optional

@@ -174,11 +174,6 @@ func (in *MeasuredRegions) DeepCopyInto(out *MeasuredRegions) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
-	if in.HeapPercent != nil {
-		in, out := &in.HeapPercent, &out.HeapPercent
-		*out = new(int32)
-		**out = **in
-	}
 	if in.AverageRecord != nil {
 		in, out := &in.AverageRecord, &out.AverageRecord
 		x := (*in).DeepCopy()

@@ -208,7 +208,7 @@ func TestMemoryOutlivesTheProcess(t *testing.T) {
 	app := testobjects.StreamApp()
 	restored := Recall(app, plan, nil, nil, Volatile{})
 	wantNoDiff(t, "assignment", d.Memory.Assignment, restored.Assignment)
-	wantNoDiff(t, "images", []v1alpha1.ImageStatus(d.Memory.Images), restored.Images)
+	wantNoDiff(t, "images", d.Memory.Images, restored.Images)
 	wantNoDiff(t, "measured", d.Memory.Measured, restored.Measured)
 	wantNoDiff(t, "tasks", d.Memory.Tasks, restored.Tasks)
 

@@ -35,7 +35,7 @@ func TestNotKnowingChangesNothing(t *testing.T) {
 			s := newHealthySimulation(t, seed)
 			known := s.rest(t)
 			if known == nil {
-				t.Skip("this world knows too little")
+				return // this world knows too little; the number of the others is tested below
 			}
 			baselines++
 			for pass := range simulatedPasses {
@@ -221,7 +221,7 @@ func (s *simulation) wantAsKnown(t *testing.T, known *baseline, name string) {
 	if AwaitSources(s.w) > 0 {
 		return
 	}
-	if s.w.TrackedSince == s.w.Now && s.unansweredSources() && s.w.App.Status.ObservedGeneration > 0 {
+	if s.w.TrackedSince.Equal(s.w.Now) && s.unansweredSources() && s.w.App.Status.ObservedGeneration > 0 {
 		t.Errorf("%s: a pass is made before the sources have answered", name)
 	}
 	d := s.step(t)

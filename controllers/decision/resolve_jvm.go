@@ -79,12 +79,12 @@ func heapLeftToPlan(f *Facts) bool {
 
 // withOwnPercentage returns the flags of a JVM whose heap the plan decides, unless the image sets it outside of the pod template: nothing that is
 // visible does, but its processes have shown another share of the limit.
-func withOwnPercentage(jvm memplan.JVM, percent *int32) memplan.JVM {
-	if percent == nil {
+func withOwnPercentage(jvm memplan.JVM, percent int32) memplan.JVM {
+	if percent == 0 {
 		jvm.HeapMode = memplan.HeapPlanned
 		return jvm
 	}
-	jvm.MaxRAMPercentage = memplan.Known(float64(*percent), memplan.Measured)
+	jvm.MaxRAMPercentage = memplan.Known(float64(percent), memplan.Measured)
 	jvm.MinRAMPercentage = jvm.MaxRAMPercentage
 	return jvm
 }

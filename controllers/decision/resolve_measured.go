@@ -68,19 +68,16 @@ func measuredOf(f *Facts, remembered v1alpha1.MeasuredRegions) v1alpha1.Measured
 	return measured
 }
 
-// heapPercentOf returns the share of the limit that the newest process has as its own heap; nil where the plan decides the heap.
-func heapPercentOf(f *Facts, remembered *int32) *int32 {
+// heapPercentOf returns the share of the limit that the newest process has as its own heap; 0 where the plan decides the heap.
+func heapPercentOf(f *Facts, remembered int32) int32 {
 	if !heapLeftToPlan(f) {
-		return nil
+		return 0
 	}
 	percent, known := ownHeapPercent(f.Reports.Newest, publishedJVM(f.PlanConfigMap))
-	switch {
-	case !known:
+	if !known {
 		return remembered
-	case percent == 0:
-		return nil
 	}
-	return &percent
+	return percent
 }
 
 // heapTolerance is a difference between a heap and its percentage that a JVM's rounding explains: two steps of the alignment of small heaps.

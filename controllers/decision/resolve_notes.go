@@ -66,8 +66,8 @@ func reportNotes(f *Facts, described *describedTopology) []string {
 			}
 		}
 	}
-	if percent := f.Measured.HeapPercent; percent != nil {
-		notes = append(notes, ownHeapText(*percent))
+	if percent := f.Measured.HeapPercent; percent > 0 {
+		notes = append(notes, ownHeapText(percent))
 	}
 	group := &f.Reports.Group
 	if group.Guessed {

@@ -445,19 +445,19 @@ func TestHeapOfTheImageCountsForNewPods(t *testing.T) {
 		heap       int64
 		cgroup     int64
 		workload   any
-		remembered *int32
-		want       *int32
+		remembered int32
+		want       int32
 	}{
 		"the plan's own":                    {flags: planFlags(limit, "25"), heap: limit / 4},
 		"rounded up":                        {flags: planFlags(limit, "25"), heap: limit/4 + 2*mib},
 		"that of an earlier plan":           {flags: planFlags(2*limit, "40"), heap: 2 * limit / 10 * 4},
 		"a smaller cgroup at the start":     {flags: planFlags(2*limit, "40"), heap: limit / 10 * 4},
-		"the image's":                       {flags: planFlags(limit, "25", ownPercent...), heap: limit / 4 * 3, want: new(int32(75))},
-		"the image's, remembered":           {heap: 0, remembered: new(int32(75)), want: new(int32(75))},
-		"the image's, not any more":         {flags: planFlags(limit, "25"), heap: limit / 4, remembered: new(int32(75))},
-		"the image's, and a raised limit":   {flags: ownPercent, heap: limit / 4 * 3, cgroup: 3 * limit / 2, remembered: new(int32(75)), want: new(int32(75))},
+		"the image's":                       {flags: planFlags(limit, "25", ownPercent...), heap: limit / 4 * 3, want: 75},
+		"the image's, remembered":           {heap: 0, remembered: 75, want: 75},
+		"the image's, not any more":         {flags: planFlags(limit, "25"), heap: limit / 4, remembered: 75},
+		"the image's, and a raised limit":   {flags: ownPercent, heap: limit / 4 * 3, cgroup: 3 * limit / 2, remembered: 75, want: 75},
 		"unknown flags":                     {heap: limit / 4 * 3, cgroup: limit},
-		"unknown flags, the JVM's own heap": {heap: limit / 4, cgroup: limit, remembered: new(int32(75))},
+		"unknown flags, the JVM's own heap": {heap: limit / 4, cgroup: limit, remembered: 75},
 		"more than the limit":               {flags: planFlags(limit, "25", ownPercent...), heap: 2 * limit},
 		"visible in the template":           {flags: planFlags(limit, "25", ownPercent...), heap: limit / 4 * 3, workload: visible},
 		"a reported -Xmx":                   {flags: planFlags(limit, "25", "-Xmx768m"), heap: limit / 4 * 3},
@@ -481,7 +481,7 @@ func TestHeapOfTheImageCountsForNewPods(t *testing.T) {
 			wantNoDiff(t, "percentage", c.want, d.Facts.Measured.HeapPercent)
 			wantNoDiff(t, "remembered", c.want, d.Memory.Measured.HeapPercent)
 			jvm := d.Plan.resolved.planned.JVM
-			if c.want != nil {
+			if c.want > 0 {
 				if heap := jvm.HeapUnder(4 * memplan.GiB); jvm.HeapMode != memplan.HeapPercent || heap < 3*memplan.GiB {
 					t.Errorf("a new pod with 4 GiB has a heap of %v, want three quarters", heap)
 				}

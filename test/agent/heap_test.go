@@ -58,7 +58,7 @@ func heapOnTheCommandLine(t *testing.T, shared *fixture) {
 	if rest := reported.JVM.Metaspace + reported.JVM.CodeCache + reported.RocksDB.CacheCapacity; required < reported.JVM.HeapMax+rest {
 		t.Errorf("the required limit is %d, want the heap of %d and at least %d", required, reported.JVM.HeapMax, rest)
 	}
-	if percent := decided.Facts.Measured.HeapPercent; percent == nil || *percent != 75 {
+	if percent := decided.Facts.Measured.HeapPercent; percent != 75 {
 		t.Errorf("the heap of the image counts as %v per cent of the limit, want 75", percent)
 	}
 	shared.table.add(t, "heap set on the command line; Kafka Streams "+newest, java, "bounded, clamped; the operator plans with this heap", "PlanClamped")

@@ -141,9 +141,12 @@ func halfOpen(t *testing.T, shared *fixture) {
 // within fails the test unless a condition holds within a time.
 func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline := time.After(limit)
+	for !holds() {
+		select {
+		case <-deadline:
 			t.Fatalf("%s did not come within %s", what, limit)
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -129,10 +129,9 @@ type fleet struct {
 	cache        cache.Cache
 	kubelets     workqueue.TypedRateLimitingInterface[client.ObjectKey]
 
-	mu      sync.Mutex
-	byIP    map[string]*agent
-	moved   []string // the conditions that have changed since the last reset
-	foreign int      // pods of others
+	mu    sync.Mutex
+	byIP  map[string]*agent
+	moved []string // the conditions that have changed since the last reset
 }
 
 // newFleet starts a control plane with nodes and applications, but without pods and without an operator.

@@ -56,10 +56,10 @@ func (f *fleet) watch() {
 			f.tb.Error(err)
 		}
 	})
-	observe(f, ctx, f.observePod)
-	observe(f, ctx, f.observePlan)
-	observe(f, ctx, f.observeStatus)
-	observe(f, ctx, f.observeInjection)
+	observe(ctx, f, f.observePod)
+	observe(ctx, f, f.observePlan)
+	observe(ctx, f, f.observeStatus)
+	observe(ctx, f, f.observeInjection)
 	if !f.cache.WaitForCacheSync(ctx) {
 		f.tb.Fatal("the harness's caches were not filled")
 	}
@@ -72,7 +72,7 @@ func (f *fleet) watch() {
 func observe[T any, Object interface {
 	*T
 	client.Object
-}](f *fleet, ctx context.Context, see func(Object)) {
+}](ctx context.Context, f *fleet, see func(Object)) {
 	f.tb.Helper()
 	informer, err := f.cache.GetInformer(ctx, Object(new(T)))
 	f.check(err)

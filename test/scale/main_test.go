@@ -65,7 +65,7 @@ func rerun() error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "streamweir-scale-") //nolint:usetesting // there is no test yet
+	folder, err := os.MkdirTemp("", "streamweir-scale-")
 	if err != nil {
 		return err
 	}
