@@ -67,6 +67,7 @@ func TestLastPlanIsKeptWhileKafkaFails(t *testing.T) {
 			f.groups.fail(tt.class)
 			f.startOperator()
 			f.passes(2)
+			f.advance(11 * time.Second) // a failing source is awaited for ten
 			f.Expect(f.expectCondition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionFalse, tt.wantReason)).To(gomega.Equal(tt.wantMessage))
 			f.Expect(f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonAssignmentUnknown)).To(
 				gomega.Equal("nothing was changed: the application's tasks are unknown; the last plan stays active"))
