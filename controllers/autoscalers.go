@@ -20,7 +20,7 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// autoscalerLookup is the interval at which the API server is asked for kinds of autoscalers that it did not serve before.
+// autoscalerLookup is the interval between two discoveries of kinds of autoscalers that the API server did not serve before.
 const autoscalerLookup = 5 * time.Minute
 
 // autoscalers watches the autoscalers. Their kinds are optional: a kind is watched once the API server serves it.

@@ -47,7 +47,7 @@ func ClientOptions() client.Options {
 const anyVersion = client.DisableReadYourWritesConsistency
 
 // trimPod keeps only a pod's owner, node, resources, images, volumes of agent and plan, status and the operator's annotations. A pod that no
-// StreamApp can have as a target keeps what it takes from its node.
+// StreamApp can have as a target keeps its share of the memory of its node.
 var trimPod = toolscache.TransformFunc(func(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -204,7 +204,7 @@ func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return trimmed
 }
 
-// trimContainers keeps the resources of containers, and what a pass reads of a possible target.
+// trimContainers keeps the resources of containers, and the fields of a possible target that a pass reads.
 func trimContainers(containers []corev1.Container, possibleTarget bool) []corev1.Container {
 	trimmed := make([]corev1.Container, len(containers))
 	for i := range containers {

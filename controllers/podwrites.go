@@ -35,7 +35,7 @@ func (b *podWriteBudget) wait(ctx context.Context) error {
 }
 
 // eachPod calls write for the indexes below n, in order and several at a time, each with a token of the budget. Once the time of the pass has
-// run out, the rest is left for the next pass: one error says how many.
+// run out, the rest is left for the next pass: one error has their number.
 func (r *StreamAppReconciler) eachPod(ctx context.Context, n int, write func(i int)) error {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -75,7 +75,8 @@ func TestPlanIsPublishedThenInjectedIntoNewPods(t *testing.T) {
 	plan := f.plan()
 	injection := f.injection()
 	f.Expect(plan.Data).To(gomega.HaveKeyWithValue(planfile.OptionsKey, gomega.ContainSubstring(maxRAM(required))))
-	f.Expect(plan.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", set.UID)), "the plan must exist as long as the workload")
+	f.Expect(plan.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", set.UID), gomega.HaveField("UID", app.UID)),
+		"the plan must exist as long as the workload or the StreamApp")
 	f.Expect(injection.OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("UID", app.UID)), "the injection must be deleted with the StreamApp")
 	f.Expect(injection.Spec.Memory.ForLimit).To(equalBytes(templateLimit))
 	f.Expect(injection.Spec.Memory.Limit).To(equalBytes(required))
@@ -206,7 +207,7 @@ func TestDeploymentIsEnforcedLikeStatefulSet(t *testing.T) {
 	f.createStreamApp(func(app *v1alpha1.StreamApp) { app.Spec.TargetRef.Kind = v1alpha1.KindDeployment })
 	f.Expect(f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonRestartNeeded)).To(
 		gomega.HaveSuffix("kubectl -n " + f.namespace + " rollout restart deployment/orders"))
-	f.Expect(f.plan().OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("Kind", "Deployment")))
+	f.Expect(f.plan().OwnerReferences).To(gomega.ConsistOf(gomega.HaveField("Kind", "Deployment"), gomega.HaveField("Kind", "StreamApp")))
 
 	injected := func() []string {
 		var names []string

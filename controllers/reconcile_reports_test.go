@@ -214,7 +214,7 @@ func TestInjectionStopsWhenFirstPodFailsToStart(t *testing.T) {
 	f.patchStatefulSet(`{"spec":{"template":{"metadata":{"annotations":{"restartedAt":"now"}}}}}`)
 
 	message := f.expectCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInjectedPodFailedToStart)
-	f.Expect(message).To(gomega.And(gomega.HavePrefix("the first pod with image orders:1 ended before its agent reported"),
+	f.Expect(message).To(gomega.And(gomega.HavePrefix("pods with image orders:1 failed to start before their agent reported"),
 		gomega.ContainSubstring("logs -p orders-2"), gomega.ContainSubstring("delete the pod")))
 	f.Expect(f.injection().Spec.ExcludedImages).To(gomega.Equal([]string{"orders:1"}))
 	f.Expect(f.app().Status.Images).To(gomega.ConsistOf(gomega.And(gomega.HaveField("Image", "orders:1"), gomega.HaveField("State", v1alpha1.ImageFailedToStart))))

@@ -87,7 +87,7 @@ func (r *StreamAppReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	// Decide.
 	decided := decision.Decide(world, memory)
 
-	// Act: write the differences, then the status once, whatever the result of the writes, then send an event.
+	// Act: write the differences, then the status once, also after failed writes, then send an event.
 	outcome, applyErr := r.apply(ctx, &decided)
 	outcome.WriteError = utilerrors.FilterOut(applyErr, apierrors.IsConflict)
 	r.volatile.set(request.String(), decided.Memory.Volatile)

@@ -143,7 +143,7 @@ func TestLoadsAreNeverBelowTheDecisionsOfAssignors(t *testing.T) {
 	}
 }
 
-// judge compares the bounds of one assignment with what came after it.
+// judge compares the bounds of one assignment with the later assignments.
 func (h history) judge(t *testing.T, protocol Protocol, known int, now, later *margins) {
 	t.Helper()
 	w, before, failures := h.workload(protocol), h.Steps[known].Pods, 0

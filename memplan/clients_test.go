@@ -231,7 +231,7 @@ func TestRecordLines(t *testing.T) {
 	})
 }
 
-// What a cached entry really costs was measured, before 4.1 and with 4.4.0 (test/calibration/records).
+// The real cost of a cached entry was measured, before 4.1 and with 4.4.0 (test/calibration/records).
 func TestTheRecordCacheIsNotBelowTheMeasuredSize(t *testing.T) {
 	cases := map[string]struct {
 		version                 Version

@@ -13,7 +13,7 @@ import (
 	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
-// Decide decides from what a pass has read and what earlier passes learned.
+// Decide decides from the objects that a pass has read and the memory of earlier passes.
 func Decide(w World, m Memory) Decision {
 	f := deriveFacts(w, m)
 	d := Decision{Facts: f, Memory: nextMemory(&f)}
@@ -26,7 +26,7 @@ func Decide(w World, m Memory) Decision {
 	rollout := rolloutInProgress(&f)
 	withdrawal := withdrawalOf(&f)
 	d.Plan = planApplication(&f, rollout, withdrawal.active(f.Now))
-	if sourcesLost(&f) { // the tasks in the spec are less than what was known
+	if sourcesLost(&f) { // the tasks in the spec are only a part of the known facts
 		d.Plan.TasksKnown = false
 	}
 	if d.Plan.TasksKnown && f.Reports.Confirmed == nil {
@@ -60,7 +60,7 @@ func Decide(w World, m Memory) Decision {
 	return d
 }
 
-// nextMemory returns the memory of the facts. Decide adds what it decides.
+// nextMemory returns the memory of the facts. Decide adds its decisions.
 func nextMemory(f *Facts) Memory {
 	next := f.Memory
 	next.ObservedGeneration = f.App.Generation

@@ -28,7 +28,7 @@ import (
 //	 starting     counts as an instance. Its tasks are still on the others, so the plan has to cover that many failures fewer.
 //	 unavailable  counts as an instance that is expected back. It covers one failure, too. It stays so during a rollout, and for
 //	              replacementGrace while its replacement is pending, as long as no more pods are unavailable than are covered.
-//	 suspected    counts as lost, half a minute before Kubernetes reports the node. What is published stays safe for its limit.
+//	 suspected    counts as lost, half a minute before Kubernetes reports the node. The published plan stays safe for its limit.
 //	 lost         does not count. The plan is made for the remaining instances.
 //
 // A rollout is in progress while pods are unavailable or starting and neither the template's limit nor the StreamApp has changed: limits and

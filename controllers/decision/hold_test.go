@@ -11,7 +11,7 @@ import (
 	"streamweir.dev/streamweir/internal/testobjects"
 )
 
-// TestHoldChangesNothing: whatever happens, only the status moves.
+// TestHoldChangesNothing: only the status moves.
 func TestHoldChangesNothing(t *testing.T) {
 	active := reported().after(t)
 	inMode := func(mode v1alpha1.Mode) func(*World) {

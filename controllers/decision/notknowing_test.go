@@ -195,7 +195,7 @@ func (s *simulation) loseReports() {
 	}
 }
 
-// restart drops what the process knows, Kafka's group included. Some reports are there at once.
+// restart drops the facts in the process, Kafka's group included. Some reports are there at once.
 func (s *simulation) restart() {
 	s.volatile = Volatile{}
 	s.w.TrackedSince = s.w.Now

@@ -51,7 +51,7 @@ func suspectedPods(pods []Pod, reports map[string]report.PodReport, tolerated in
 	return silent
 }
 
-// withReports returns the pods with the facts from their agents, and with what is known of silent ones.
+// withReports returns the pods with the facts from their agents, and with the last known facts of silent ones.
 func withReports(pods []Pod, reports map[string]report.PodReport, tolerated int, known *KnownAssignment) []Pod {
 	suspected := suspectedPods(pods, reports, tolerated)
 	all := slices.Clone(pods)

@@ -136,7 +136,7 @@ func runningVariants(f *Facts, w memplan.Workload) map[memplan.PodKind]memplan.W
 	return variants
 }
 
-// withReportedHeap returns the workload in a process with a known heap, whatever has set it. Its JVM never has a smaller one until its next start.
+// withReportedHeap returns the workload in a process with a known heap, set by any option. Its JVM never has a smaller one until its next start.
 func withReportedHeap(w memplan.Workload, heap memplan.Bytes) memplan.Workload {
 	jvm := &w.JVM
 	larger := memplan.Known(heap, memplan.Measured)

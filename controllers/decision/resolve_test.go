@@ -393,7 +393,7 @@ func planFlags(maxRAM int64, percent string, others ...string) []string {
 	}, others...)
 }
 
-// TestHeapOfTheProcessCounts: whatever has set it.
+// TestHeapOfTheProcessCounts: set by any option.
 func TestHeapOfTheProcessCounts(t *testing.T) {
 	xmx := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", container(func(c *corev1.Container) { c.Args = []string{"java", "-Xmx256m"} })))
 	percentage := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi", container(func(c *corev1.Container) {

@@ -38,7 +38,7 @@ func storedResources(spec *corev1.PodSpec, ranges []corev1.LimitRange) *corev1.P
 	return &stored
 }
 
-// withDefaults returns a copy of a list with the defaults for what it lacks.
+// withDefaults returns a copy of a list with the defaults for absent resources.
 func withDefaults(list, defaults corev1.ResourceList) corev1.ResourceList {
 	result := maps.Clone(list)
 	for name, quantity := range defaults {

@@ -77,7 +77,7 @@ func placementFails(f *Facts) bool {
 	return refusedForMemory(f.Workload.CreateFailure) || (largerRequest && unschedulable)
 }
 
-// refusedForMemory returns whether the message of a workload's controller says that a quota or a LimitRange refused the memory of a pod
+// refusedForMemory returns whether a quota or a LimitRange refused, according to the message of a workload's controller, the memory of a pod
 // (k8s.io/apiserver plugin resourcequota; k8s.io/kubernetes plugin/pkg/admission/limitranger).
 func refusedForMemory(message string) bool {
 	quota := strings.Contains(message, "exceeded quota") && strings.Contains(message, "memory")

@@ -68,7 +68,7 @@ func hasOutdatedPods(set *appsv1.StatefulSet, replicas int) bool {
 	return int(set.Status.UpdatedReplicas) < replicas-int(*strategy.RollingUpdate.Partition)
 }
 
-// newReplicaSetAvailable is the reason of the condition Progressing after a rollout. It stays, whatever happens to the pods later
+// newReplicaSetAvailable is the reason of the condition Progressing after a rollout. It stays if pods fail later
 // (k8s.io/kubernetes pkg/controller/deployment/util, NewRSAvailableReason).
 const newReplicaSetAvailable = "NewReplicaSetAvailable"
 

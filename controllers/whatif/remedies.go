@@ -25,7 +25,7 @@ func remedies(world decision.World, memory decision.Memory, d *decision.Decision
 		texts = append(texts, fmt.Sprintf("raise the limit of container %s to %s", d.Facts.Container.Name, quantity(limit)))
 	}
 	if world.ColdStart {
-		return texts // the first pod has all tasks, whatever the number of replicas
+		return texts // the first pod has all tasks with any number of replicas
 	}
 	for n := d.Facts.Failures.Instances + 1; n <= min(maxReplicas, d.Plan.Tasks); n++ {
 		if answer := tried(startedAnew(world, int32(n)), memory); answer != nil && answer.fits() {

@@ -224,7 +224,7 @@ func (d *demo) scale(ctx context.Context) error {
 	return nil
 }
 
-// kubectl runs the real kubectl and returns what it prints.
+// kubectl runs the real kubectl and returns its output.
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 	assets, err := envtestutil.Assets()
 	if err != nil {

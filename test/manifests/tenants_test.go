@@ -68,7 +68,7 @@ func TestUsersWithStreamAppsOnlyChangeNoPods(t *testing.T) {
 	}
 }
 
-// A PodInjection changes the pods of its own namespace only, whatever the name of their owner.
+// A PodInjection changes the pods of its own namespace only, under any name of their owner.
 func TestPodsOfOtherNamespacesAreNotInjected(t *testing.T) {
 	namespace, elsewhere := newNamespace(t), newNamespace(t)
 	createInjections(t, namespace, []v1alpha1.PodInjection{anInjection()})

@@ -434,7 +434,7 @@ func TestEveryRuleHasAMessage(t *testing.T) {
 	}
 }
 
-// No default is stored: an object contains only what the user wrote, so that defaults can change.
+// No default is stored: an object contains only the fields of the user, so that defaults can change.
 func TestNoStoredDefaults(t *testing.T) {
 	for name, definition := range definitions {
 		checkNoDefaults(t, name, loadSchema(t, definition).Structural)

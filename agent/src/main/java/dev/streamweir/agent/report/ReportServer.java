@@ -186,7 +186,7 @@ public final class ReportServer {
                 respond(connection, request);
             }
         } catch (IOException | RuntimeException e) {
-            close(connection); // the client has disconnected, or does not speak HTTP
+            close(connection); // the client has disconnected, or does not use HTTP
         }
     }
 
