@@ -20,15 +20,10 @@ import (
 	"streamweir.dev/streamweir/controllers/decision"
 )
 
-// oldestAgentJava is the Java version that the agent's classes are compiled for.
-const oldestAgentJava = 11
-
 // agentConfigMapFor returns the name of the ConfigMap of the agent for new pods; empty if they get no agent. All StreamApps of a namespace share
 // it. The name contains a hash of the jar, so another jar has another name.
 func (r *StreamAppReconciler) agentConfigMapFor(app *v1alpha1.StreamApp) string {
-	version := app.Spec.JVM.Version
-	tooOld := version != 0 && version < oldestAgentJava
-	if len(r.AgentJar) == 0 || tooOld {
+	if len(r.AgentJar) == 0 || !decision.RunsAgent(app) {
 		return ""
 	}
 	sum := sha256.Sum256(r.AgentJar)

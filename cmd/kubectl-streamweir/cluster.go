@@ -4,11 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,6 +83,22 @@ func (c *cluster) streamApp(ctx context.Context, name string) (*v1alpha1.StreamA
 	return app, nil
 }
 
+// streamAppsIn lists the StreamApps of the namespace, or of all namespaces if it is empty, by namespace and name.
+func (c *cluster) streamAppsIn(ctx context.Context, namespace string) ([]*v1alpha1.StreamApp, error) {
+	r := reader{cluster: &cluster{client: c.client, namespace: namespace}}
+	r.list(ctx, streamApps, required)
+	var apps []*v1alpha1.StreamApp
+	for _, object := range r.objects {
+		if app, is := object.(*v1alpha1.StreamApp); is {
+			apps = append(apps, app)
+		}
+	}
+	slices.SortFunc(apps, func(a, b *v1alpha1.StreamApp) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return apps, r.err
+}
+
 // streamAppNames lists the names of all StreamApps.
 func (c *cluster) streamAppNames(ctx context.Context) ([]string, error) {
 	list, err := c.client.Resource(streamApps).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
@@ -105,6 +124,10 @@ func (c *cluster) objects(ctx context.Context, app *v1alpha1.StreamApp) (whatif.
 	r.list(ctx, limitRanges, optional)
 	r.list(ctx, resourceQuotas, optional)
 	r.list(ctx, streamApps, optional)
+	for _, kind := range decision.AutoscalerKinds {
+		autoscalers, _ := meta.UnsafeGuessKindToResource(kind)
+		r.list(ctx, autoscalers, optional)
+	}
 	r.get(ctx, podInjections, app.Name, optional)
 	r.get(ctx, configMaps, decision.PlanConfigMapName(app.Name), required)
 	for _, name := range r.objects.ConfigMapsToRead(app) {
@@ -200,8 +223,11 @@ func (r *reader) add(found *unstructured.Unstructured) {
 	r.objects = append(r.objects, object)
 }
 
-// typed converts an object to its Go type.
+// typed converts an object to its Go type. Autoscalers have none.
 func typed(found *unstructured.Unstructured) (whatif.Object, error) {
+	if slices.Contains(decision.AutoscalerKinds, found.GroupVersionKind()) {
+		return found, nil
+	}
 	object, err := scheme.New(found.GroupVersionKind())
 	if err != nil {
 		return nil, err

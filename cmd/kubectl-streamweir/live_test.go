@@ -58,15 +58,24 @@ func TestExplainInACluster(t *testing.T) {
 		"tasks from a description": {
 			"explain statefulset/orders" + ordersTopology, exitDoesNotFit, []string{"24 tasks", "topology, line 12"},
 		},
-		"no tasks":                {"explain statefulset/orders", exitNoAnswer, []string{"the application's tasks are unknown"}},
-		"no such StreamApp":       {"explain payments", exitNoAnswer, []string{"for a workload without one: statefulset/payments", "not found"}},
-		"no such workload":        {"explain deploy/payments" + ordersTopology, exitNoAnswer, []string{"Deployment payments, the target of StreamApp payments, does not exist"}},
-		"an unknown kind":         {"explain job/payments", exitNoAnswer, []string{"it must be statefulset/NAME or deployment/NAME"}},
-		"no such context":         {"explain orders --context x", exitNoAnswer, []string{"finding the cluster"}},
-		"no such group":           {"explain statefulset/orders -n other --bootstrap-servers " + brokers, exitNoAnswer, []string{"orders"}},
-		"another namespace":       {"explain orders -n other", exitNoAnswer, []string{"not found"}},
-		"completion":              {"__complete explain o", exitFits, []string{"orders"}},
-		"no completion for files": {"__complete explain -f x o", exitFits, []string{":4"}},
+		"no tasks":          {"explain statefulset/orders", exitNoAnswer, []string{"the application's tasks are unknown"}},
+		"no such StreamApp": {"explain payments", exitNoAnswer, []string{"for a workload without one: statefulset/payments", "not found"}},
+		"no such workload":  {"explain deploy/payments" + ordersTopology, exitNoAnswer, []string{"Deployment payments, the target of StreamApp payments, does not exist"}},
+		"an unknown kind":   {"explain job/payments", exitNoAnswer, []string{"it must be statefulset/NAME or deployment/NAME"}},
+		"no such context":   {"explain orders --context x", exitNoAnswer, []string{"finding the cluster"}},
+		"no such group":     {"explain statefulset/orders -n other --bootstrap-servers " + brokers, exitNoAnswer, []string{"orders"}},
+		"another namespace": {"explain orders -n other", exitNoAnswer, []string{"not found"}},
+		"differences of the tasks from the brokers": {
+			"diff orders --mode Enforce --bootstrap-servers " + brokers, exitDiffers,
+			[]string{"mode Enforce instead of Observe", "-XX:MaxRAM ", "Nothing was written."},
+		},
+		"differences of a namespace": {
+			"diff -n default --mode Enforce", exitDiffers, []string{"StatefulSet default/orders (StreamApp orders)", "the bootstrap plan"},
+		},
+		"differences of all namespaces": {"diff -A", exitFits, []string{"default/orders", "mode Observe: no differences."}},
+		"no StreamApps":                 {"diff -n other", exitFits, []string{"No StreamApps were found."}},
+		"completion":                    {"__complete explain o", exitFits, []string{"orders"}},
+		"no completion for files":       {"__complete explain -f x o", exitFits, []string{":4"}},
 	} {
 		t.Run(name, func(t *testing.T) { expectCall(t, kubeconfig, tc.line, tc.code, tc.want...) })
 	}

@@ -4,7 +4,7 @@
 // kubectl-streamweir is a kubectl plugin. It shows the memory that a Kafka Streams application requires, for an application in a cluster or
 // for manifests in files, without a cluster. It decides with the code of the operator.
 //
-// Exit codes: 0 it fits, 1 it does not fit, 2 the answer cannot be determined.
+// Exit codes: 0 it fits, 1 it does not fit, 2 the answer cannot be determined. Of diff: 0 no differences, 1 differences, 2 an error.
 package main
 
 import (
@@ -26,6 +26,8 @@ const (
 	exitFits = iota
 	exitDoesNotFit
 	exitNoAnswer
+
+	exitDiffers = exitDoesNotFit
 )
 
 func main() {
@@ -51,6 +53,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 			_, _ = fmt.Fprintln(errOut, err)
 		}
 		return exitDoesNotFit
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	default:
 		_, _ = fmt.Fprintln(errOut, "error:", err) // the exit code shows the error, too
 		return exitNoAnswer
@@ -59,6 +63,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 // errDoesNotFit: the answer was printed, and the application does not fit.
 var errDoesNotFit = errors.New("it does not fit")
+
+// errDiffers: the differences were printed.
+var errDiffers = errors.New("there are differences")
 
 // verdict returns the error for an answer; nil if the application fits.
 func verdict(answer *whatif.Answer) error {
@@ -79,12 +86,12 @@ func rootCommand() *cobra.Command {
 		Long: `Show the memory that the pods of a Kafka Streams application require, line by line, now and after pod failures.
 
 The application is in a cluster, or in the manifests of -f, which need no cluster. Exit codes: 0 it fits, 1 it does not fit, 2 the answer
-cannot be determined.`,
+cannot be determined. Those of diff: 0 no differences, 1 differences, 2 an error.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl streamweir"},
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	root.AddCommand(explainCommand(), simulateCommand(), renderCommand())
+	root.AddCommand(explainCommand(), simulateCommand(), diffCommand(), renderCommand())
 	return root
 }

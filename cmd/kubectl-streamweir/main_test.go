@@ -67,6 +67,33 @@ func TestExamplesInREADME(t *testing.T) {
 	}
 }
 
+// TestDiffExampleInREADME has its own exit code: the example shows differences.
+func TestDiffExampleInREADME(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "diff -f orders.yaml --mode Enforce" + ordersTopology
+	if !strings.Contains(string(readme), "\nkubectl streamweir "+line+"\n") {
+		t.Errorf("the README does not show %q", line)
+	}
+	code, out, errOut := call(t, line, "")
+	if code != exitDiffers || errOut != "" {
+		t.Errorf("exit code %d, %s", code, errOut)
+	}
+	for _, text := range []string{
+		"StatefulSet default/orders (StreamApp orders), mode Enforce instead of Observe: ", "-XX:MaxRAM ", "rocksdb.cache.bytes", "injected",
+		"CascadeSafe is False (WouldCascade)",
+	} {
+		if !strings.Contains(out, text) {
+			t.Errorf("no %q in\n%s", text, out)
+		}
+	}
+	if strings.Contains(out, "placeholder") || !strings.HasSuffix(out, "\nNothing was written.\n") {
+		t.Errorf("the output has the name of an agent, or another last line:\n%s", out)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line, want string
@@ -90,6 +117,11 @@ func TestExitCodes(t *testing.T) {
 		"an unknown part":       {"render -f orders.yaml --part all", "it must be one of patch, jvm, properties, setter", exitNoAnswer},
 		"an invalid class":      {"render -f orders.yaml --class 1a.B", "the name of a Java class", exitNoAnswer},
 		"two sources":           {"explain -f orders.yaml --topology orders.topology.txt --bootstrap-servers a:1", "none of the others can be", exitNoAnswer},
+		"differences":           {"diff -f orders.yaml --mode Enforce" + ordersTopology, "Nothing was written.", exitDiffers},
+		"no differences":        {"diff -f orders.yaml" + ordersTopology, "mode Observe: no differences.", exitFits},
+		"an unknown mode":       {"diff -f orders.yaml --mode Force", `supported values: "Observe", "Hold", "Enforce"`, exitNoAnswer},
+		"a name and all":        {"diff orders -A", "omit the name", exitNoAnswer},
+		"no cluster for diff":   {"diff", "finding the cluster", exitNoAnswer},
 		"an unknown command":    {"guess", "unknown command", exitNoAnswer},
 		"an invalid topology":   {"explain -f orders.yaml --topology orders.yaml --partitions a=1", "topology: line 1", exitNoAnswer},
 		"no configuration file": {"explain -f orders.yaml --operator-config none.yaml", "--operator-config: ", exitNoAnswer},
@@ -169,6 +201,21 @@ func answerForGolden() *whatif.Answer {
 	}
 }
 
+// differenceForGolden has a value in every field but Frozen. The numbers are not from a plan.
+func differenceForGolden() *whatif.Difference {
+	return &whatif.Difference{
+		Namespace: "shop", StreamApp: "orders", WorkloadKind: v1alpha1.KindStatefulSet, Workload: "orders",
+		Mode: v1alpha1.ModeObserve, NewMode: v1alpha1.ModeEnforce,
+		Changes: []whatif.FieldChange{
+			{Object: "new pods", Field: "memory limit", Now: "2Gi", Then: "3Gi"},
+			{Object: "PodInjection orders", Field: "agent", Then: "injected"},
+			{Object: "ConfigMap streamweir-plan-orders", Field: "-XX:MaxRAM", Now: "2147483648"},
+		},
+		PodFailuresTolerated: new(-1), PodFailuresToleratedAfter: new(1), Capped: "`maxLimit` is 3Gi",
+		Conditions: []string{"Applied is False (RestartRequired): restart the pods"}, Notes: []string{"the reports are not read"},
+	}
+}
+
 func TestPages(t *testing.T) {
 	answer := answerForGolden()
 	status := &page{}
@@ -180,6 +227,13 @@ func TestPages(t *testing.T) {
 	comparison := &page{}
 	comparison.simulation(answer, unknown)
 	golden.Compare(t, "simulation.golden", comparison.String())
+
+	difference := &page{}
+	difference.differences([]*whatif.Difference{differenceForGolden(), {
+		Namespace: "shop", StreamApp: "refunds", WorkloadKind: v1alpha1.KindDeployment, Workload: "refunds",
+		Mode: v1alpha1.ModeEnforce, NewMode: v1alpha1.ModeEnforce, Frozen: "the tasks are unknown; the last plan stays active",
+	}})
+	golden.Compare(t, "diff.golden", difference.String())
 
 	all, err := render(answer, "com.example.BoundedRocksDB", "")
 	if err != nil {

@@ -88,12 +88,12 @@ func (s *source) question(ctx context.Context, in io.Reader, args []string) (wha
 	if err != nil {
 		return question, err
 	}
-	question.App.Spec.Container = cmp.Or(question.App.Spec.Container, s.container)
 	return question, s.facts(ctx, &question)
 }
 
 // facts reads the files of the flags and the Kafka group.
 func (s *source) facts(ctx context.Context, question *whatif.Question) error {
+	question.App.Spec.Container = cmp.Or(question.App.Spec.Container, s.container)
 	if s.topology != "" {
 		text, err := os.ReadFile(s.topology)
 		if err != nil {

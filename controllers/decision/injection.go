@@ -12,6 +12,15 @@ import (
 // PlanConfigMapName returns the name of the ConfigMap with the plan of a StreamApp.
 func PlanConfigMapName(app string) string { return v1alpha1.PlanConfigMapPrefix + app }
 
+// oldestAgentJava is the Java version that the agent's classes are compiled for.
+const oldestAgentJava = 11
+
+// RunsAgent returns whether the JVM of the application can run the agent, as far as its version is known.
+func RunsAgent(app *v1alpha1.StreamApp) bool {
+	version := app.Spec.JVM.Version
+	return version == 0 || version >= oldestAgentJava
+}
+
 // notInjectable returns the reason for which the plan cannot be injected into new pods; not found if it can. agent: it is injected with the agent.
 func notInjectable(spec *v1alpha1.StreamAppSpec, c *Container, agent bool) Problem {
 	options := &c.Options

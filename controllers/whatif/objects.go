@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"streamweir.dev/streamweir/api/v1alpha1"
@@ -72,6 +73,11 @@ func (o Objects) world(app *v1alpha1.StreamApp) decision.World {
 	}
 	for _, quota := range selectFrom[*corev1.ResourceQuota](o, namespace) {
 		world.ResourceQuotas = append(world.ResourceQuotas, *quota)
+	}
+	for _, autoscaler := range selectFrom[*unstructured.Unstructured](o, namespace) {
+		if acts, byMemory := decision.AutoscalerTarget(autoscaler); byMemory && acts == target {
+			world.Autoscalers = append(world.Autoscalers, *autoscaler)
+		}
 	}
 	world.ConflictingApp = o.conflictingApp(app)
 	world.Nodes = o.nodes(world.Pods)

@@ -99,6 +99,17 @@ func Explain(q Question) (*Answer, error) {
 
 // world returns the world with the change applied.
 func (q *Question) world() (decision.World, decision.Memory, error) {
+	world, memory, err := q.present()
+	if err != nil {
+		return world, memory, err
+	}
+	memory.Assignment = nil // the question names its own sources
+	world, err = q.withChangedObjects(world)
+	return world, memory, err
+}
+
+// present returns the world before a change of the workload and its pods, and the memory of the operator.
+func (q *Question) present() (decision.World, decision.Memory, error) {
 	if err := validateSpec(q.App); err != nil {
 		return decision.World{}, decision.Memory{}, err
 	}
@@ -122,10 +133,7 @@ func (q *Question) world() (decision.World, decision.Memory, error) {
 		}
 		world.Topology = &decision.Topology{Text: q.Topology, Partitions: q.Partitions, Scale: q.Change.Partitions}
 	}
-	memory := decision.Recall(app, world.PlanConfigMap, world.Injection, world.Pods, decision.Volatile{})
-	memory.Assignment = nil // the question names its own sources
-	world, err := q.withChangedObjects(world)
-	return world, memory, err
+	return world, decision.Recall(app, world.PlanConfigMap, world.Injection, world.Pods, decision.Volatile{}), nil
 }
 
 // withChangedObjects returns the world with the part of the change that concerns the workload and its pods.
