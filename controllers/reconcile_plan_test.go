@@ -146,6 +146,7 @@ func TestPodWithoutANodeCountsAsLostAfter15Minutes(t *testing.T) {
 	f.Expect(f.writes.count(writeResize)).To(gomega.BeZero())
 
 	f.advance(13 * time.Minute)
+	f.advance(31 * time.Second) // the replacement is not expected any more
 	f.Eventually(limitsOfSurvivors).Should(gomega.HaveEach(requiredLimit(12)))
 }
 
