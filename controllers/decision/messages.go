@@ -269,7 +269,8 @@ func withdrawnText(f *Facts, d *Decision) string {
 func nodeCapacityText(d *Decision, capped []*Pod) string {
 	first := capped[0]
 	return fmt.Sprintf("the nodes of %s have no room for the required limit: %s requires %s, and node %s can give at most %s beside the requests of its "+
-		"other pods; move pods, or add nodes", podsText(len(capped)), first.Name, requiredText(d.Plan.Pods[first.Name].Required), first.Node, bytesText(first.NodeCap))
+		"other pods; move pods, or add nodes",
+		podsText(len(capped)), first.Name, requiredText(d.Plan.Pods[first.Name].Required), first.Node, bytesText(first.NodeCap))
 }
 
 func resizesRefusedText(o *Outcome) string {

@@ -51,8 +51,8 @@ func TestParse(t *testing.T) {
 // mount replaces a file as the kubelet replaces a mounted ConfigMap: the link to the folder is swapped.
 func mount(t *testing.T, folder, content string) {
 	t.Helper()
-	data, err := os.MkdirTemp(folder, "..data-")
-	if err != nil {
+	data := filepath.Join(folder, "..data-"+time.Now().Format(time.RFC3339Nano))
+	if err := os.Mkdir(data, 0o750); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(data, "config.yaml"), []byte(content), 0o600); err != nil {

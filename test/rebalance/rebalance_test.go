@@ -68,7 +68,7 @@ func loseAnInstance(t *testing.T, protocol string) {
 
 	// The StreamApp exists before the pods, so that they are injected at their creation.
 	c := &cluster{testcluster.New(t, protocol, testcluster.Options{
-		Clusters: []assignment.ClusterConfig{{Name: "test", BootstrapServers: []string{broker.Bootstrap}}},
+		Clusters: []assignment.ClusterConfig{{Name: "test", BootstrapServers: []string{broker.Bootstrap}, AllowedNamespaces: []string{protocol}}},
 	})}
 	c.CreateStatefulSet(3, templateLimit)
 	c.CreateStreamApp(v1alpha1.StreamAppSpec{
