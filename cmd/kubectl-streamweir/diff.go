@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,29 +74,48 @@ func (s *source) diff(command *cobra.Command, args []string, w *diffFlags) error
 	if err != nil {
 		return err
 	}
-	differences := []*whatif.Difference{}
-	differs := false
-	for _, question := range questions {
-		difference, err := whatif.Diff(question, v1alpha1.Mode(w.mode))
-		if err != nil {
-			return fmt.Errorf("%s/%s: %w", question.App.Namespace, question.App.Name, err)
+	differences, failed := s.compare(command.Context(), questions, v1alpha1.Mode(w.mode))
+	if len(differences) > 0 || failed == nil {
+		if err := s.print(command.OutOrStdout(), differences, func(p *page) { p.differences(differences) }); err != nil {
+			return err
 		}
-		differs = differs || len(difference.Changes) > 0
-		differences = append(differences, difference)
 	}
-	if err := s.print(command.OutOrStdout(), differences, func(p *page) { p.differences(differences) }); err != nil {
-		return err
-	}
-	if differs {
+	changed := func(d *whatif.Difference) bool { return len(d.Changes) > 0 }
+	if failed == nil && slices.ContainsFunc(differences, changed) {
 		return errDiffers
 	}
-	return nil
+	return failed
 }
 
-// questions returns the question about the named application, or about each StreamApp of the namespace or the cluster.
+// compare returns the differences of all applications that can be compared, and the errors of the others.
+func (s *source) compare(ctx context.Context, questions []whatif.Question, mode v1alpha1.Mode) ([]*whatif.Difference, error) {
+	differences := []*whatif.Difference{}
+	var failed []error
+	for i := range questions {
+		difference, err := s.difference(ctx, &questions[i], mode)
+		if err != nil {
+			app := questions[i].App
+			failed = append(failed, fmt.Errorf("%s/%s: %w", app.Namespace, app.Name, err))
+			continue
+		}
+		differences = append(differences, difference)
+	}
+	return differences, errors.Join(failed...)
+}
+
+// difference reads the facts of the flags and compares one application.
+func (s *source) difference(ctx context.Context, question *whatif.Question, mode v1alpha1.Mode) (*whatif.Difference, error) {
+	if err := s.facts(ctx, question); err != nil {
+		return nil, err
+	}
+	return whatif.Diff(*question, mode)
+}
+
+// questions returns the question about the named application, or about each StreamApp of the namespace or the cluster, without the facts of the
+// flags.
 func (s *source) questions(ctx context.Context, in io.Reader, args []string, allNamespaces bool) ([]whatif.Question, error) {
 	if len(args) > 0 || len(s.files) > 0 {
-		question, err := s.question(ctx, in, args)
+		question, err := s.objects(ctx, in, args)
 		return []whatif.Question{question}, err
 	}
 	c, err := s.connect()
@@ -116,9 +136,6 @@ func (s *source) questions(ctx context.Context, in io.Reader, args []string, all
 		in := &cluster{client: c.client, namespace: app.Namespace}
 		if question.Objects, err = in.objects(ctx, app); err != nil {
 			return nil, err
-		}
-		if err := s.facts(ctx, &question); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", app.Namespace, app.Name, err)
 		}
 		questions = append(questions, question)
 	}

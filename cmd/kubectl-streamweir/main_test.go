@@ -94,6 +94,26 @@ func TestDiffExampleInREADME(t *testing.T) {
 	}
 }
 
+// TestDiffShowsOthersAfterAnError: one application that cannot be compared hides no other one.
+func TestDiffShowsOthersAfterAnError(t *testing.T) {
+	s := &source{files: []string{filepath.Join("testdata", "orders.yaml")}}
+	question, err := s.objects(t.Context(), strings.NewReader(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	invalid := question
+	invalid.App = question.App.DeepCopy()
+	invalid.App.Name = "refunds"
+	invalid.App.Spec.TargetRef.Kind = "Job"
+	differences, err := s.compare(t.Context(), []whatif.Question{invalid, question}, v1alpha1.ModeEnforce)
+	if len(differences) != 1 || differences[0].StreamApp != question.App.Name {
+		t.Errorf("differences %+v, want those of %s", differences, question.App.Name)
+	}
+	if err == nil || !strings.Contains(err.Error(), "/refunds: ") || !strings.Contains(err.Error(), "Job") {
+		t.Errorf("error %v, want one for refunds", err)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line, want string

@@ -72,8 +72,17 @@ func (s *source) hasOtherSources() bool {
 	return s.topology != "" || s.properties != "" || s.operatorConfig != "" || len(s.bootstrapServers) > 0
 }
 
-// question reads the facts of a question.
+// question reads the objects and the facts of a question.
 func (s *source) question(ctx context.Context, in io.Reader, args []string) (whatif.Question, error) {
+	question, err := s.objects(ctx, in, args)
+	if err != nil {
+		return question, err
+	}
+	return question, s.facts(ctx, &question)
+}
+
+// objects reads the StreamApp and its objects, from files or a cluster.
+func (s *source) objects(ctx context.Context, in io.Reader, args []string) (whatif.Question, error) {
 	question := whatif.Question{Now: time.Now()}
 	name := ""
 	if len(args) > 0 {
@@ -85,10 +94,7 @@ func (s *source) question(ctx context.Context, in io.Reader, args []string) (wha
 	} else {
 		question.App, question.Objects, err = s.live(ctx, name)
 	}
-	if err != nil {
-		return question, err
-	}
-	return question, s.facts(ctx, &question)
+	return question, err
 }
 
 // facts reads the files of the flags and the Kafka group.

@@ -123,6 +123,7 @@ func (f *fleet) createPod(g *agent, number int) error {
 		return err
 	}
 	created.Status = runningStatus(created, podIP(number), g.started)
+	created.ResourceVersion = "" // like a kubelet's patch: the operator may have written meanwhile
 	_, err = pods.UpdateStatus(f.tb.Context(), created, metav1.UpdateOptions{})
 	return err
 }
