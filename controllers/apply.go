@@ -64,7 +64,7 @@ func (r *StreamAppReconciler) applyPlan(ctx context.Context, d *decision.Decisio
 	}
 	memory := d.MemoryText()
 	published := found != nil && maps.Equal(found.Data, files) && hasOwners(found, d) && !wasUnneeded
-	if published && found.Annotations[decision.AnnotationMemory] == memory {
+	if published && (d.ReplacedSoon || found.Annotations[decision.AnnotationMemory] == memory) {
 		return nil
 	}
 	log.FromContext(ctx).V(1).Info("Publishing plan", "configMap", name, "revision", d.Revision)

@@ -244,10 +244,14 @@ func (d *Decision) publish(rollout bool) {
 	replacedSoon := raising > 0 && published != nil && publishedLimit(published) <= d.Plan.Published.Limit
 	d.Files = d.Plan.Published.File.Files()
 	switch {
-	case staysInRollout, tooSmall:
+	case staysInRollout:
 		d.Files = planfile.WithRevision(published.Data)
+	case tooSmall:
+		d.Files = planfile.WithRevision(published.Data)
+		d.ReplacedSoon = raising > 0
 	case replacedSoon && d.Files[planfile.RevisionKey] != planfile.Revision(published.Data):
 		d.Files = planfile.WithRevision(published.Data)
+		d.ReplacedSoon = true
 		d.RecheckAfter = Earliest(d.RecheckAfter, max(time.Second, raising))
 	}
 	d.Revision = d.Files[planfile.RevisionKey]

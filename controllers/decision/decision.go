@@ -20,6 +20,8 @@ type Decision struct {
 	// Files are the content of the plan ConfigMap, Revision is their revision; nil and empty without a plan to publish.
 	Files    map[string]string
 	Revision string
+	// ReplacedSoon is set if the stored plan stays until the limits are raised, 5 s at most: its successor is written with the memory.
+	ReplacedSoon bool
 	// Injection is the injection for new pods; nil without one.
 	Injection *v1alpha1.PodInjectionSpec
 	// InjectionStays: there is no container to plan for, but the stored injection stays until it is unneeded.

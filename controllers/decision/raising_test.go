@@ -21,7 +21,9 @@ func TestPlanWaitsForLimitsThatAreBeingRaised(t *testing.T) {
 		limit    int64 // of the new plan
 		resizes  []Resize
 		raised   time.Duration // since when limits are being raised; 0 for no earlier pass
+		tooSmall bool          // a pod does not hold its tasks
 		waits    bool
+		written  bool // the memory is written although the plan stays
 		recheck  time.Duration
 		wantZero bool // RaisingSince
 	}{
@@ -32,6 +34,8 @@ func TestPlanWaitsForLimitsThatAreBeingRaised(t *testing.T) {
 		"raised for 5 s":            {limit: published, resizes: raises, raised: raisingGrace},
 		"larger, raised again":      {limit: 2 * published, resizes: raises, waits: true, recheck: raisingGrace},
 		"smaller":                   {limit: published / 2, resizes: raises},
+		"too small, raised now":     {limit: published, resizes: raises, tooSmall: true, waits: true},
+		"too small for 5 s":         {limit: published, resizes: raises, tooSmall: true, raised: raisingGrace, waits: true, written: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +43,7 @@ func TestPlanWaitsForLimitsThatAreBeingRaised(t *testing.T) {
 			file := planfile.Plan{Limit: c.limit, Options: []string{"-XX:MaxRAM=1073741824", "-XX:+UseG1GC"}}
 			d := &Decision{
 				Facts: Facts{Now: testobjects.Now, PlanConfigMap: &corev1.ConfigMap{Data: stored}},
-				Plan:  Plan{Published: ContainerPlan{Limit: c.limit, Fits: true, File: file}}, Resizes: c.resizes,
+				Plan:  Plan{Published: ContainerPlan{Limit: c.limit, Fits: !c.tooSmall, File: file}}, Resizes: c.resizes,
 			}
 			if c.raised > 0 {
 				d.Memory.RaisingSince = testobjects.Now.Add(-c.raised)
@@ -47,6 +51,9 @@ func TestPlanWaitsForLimitsThatAreBeingRaised(t *testing.T) {
 			d.publish(false)
 			if waits := d.Revision == stored[planfile.RevisionKey]; waits != c.waits {
 				t.Errorf("the plan waits: %v, want %v", waits, c.waits)
+			}
+			if want := c.waits && !c.written; d.ReplacedSoon != want {
+				t.Errorf("the memory waits for the plan: %v, want %v", d.ReplacedSoon, want)
 			}
 			if d.RecheckAfter != c.recheck || d.Memory.RaisingSince.IsZero() != c.wantZero {
 				t.Errorf("rechecked after %v, want %v; RaisingSince is %v", d.RecheckAfter, c.recheck, d.Memory.RaisingSince)
