@@ -320,6 +320,34 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
+// TestRecheckOfPlacement: no watched object changes when a StatefulSet's pod is refused, so there are passes while one is missing.
+func TestRecheckOfPlacement(t *testing.T) {
+	injected := &v1alpha1.PodInjection{
+		Spec: v1alpha1.PodInjectionSpec{Memory: v1alpha1.InjectedMemory{ForLimit: testobjects.Memory("1Gi"), Limit: testobjects.Memory("2Gi")}},
+	}
+	two := testobjects.RunningPods(2, "1Gi")
+	three := testobjects.StatefulSet(3, testobjects.PodTemplate("1Gi"))
+	for name, c := range map[string]struct {
+		input fixture
+		want  time.Duration
+	}{
+		"pod is missing":                        {fixture{injection: injected, workload: three, pods: two}, createFailureRecheck},
+		"pod is missing, no memory is injected": {fixture{injection: &v1alpha1.PodInjection{}, workload: three, pods: two}, 0},
+		"pod is missing, no injection":          {fixture{workload: three, pods: two}, 0},
+		"no pod is missing":                     {fixture{injection: injected, workload: three, pods: testobjects.RunningPods(3, "1Gi")}, 0},
+		"pod of a Deployment is missing": {
+			fixture{injection: injected, workload: testobjects.Deployment(3, testobjects.PodTemplate("1Gi")), pods: two}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.input.facts(t)
+			if got := recheckPlacement(f); got != c.want {
+				t.Errorf("rechecked after %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestBackOff: injected memory stays withdrawn longer after each failure, up to an hour.
 func TestBackOff(t *testing.T) {
 	for failures, want := range map[int]time.Duration{

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"streamweir.dev/streamweir/api/v1alpha1"
 )
 
 // Injected memory and its withdrawal:
@@ -27,6 +29,10 @@ const (
 	// room.
 	firstBackOff   = 5 * time.Minute
 	longestBackOff = time.Hour
+	// createFailureRecheck is the time between passes while a StatefulSet lacks pods that would get injected memory. Its controller reports a pod
+	// that it cannot create with an event only, the operator watches no events, and the attempts may be up to 1000 s apart
+	// (client-go workqueue, DefaultTypedControllerRateLimiter).
+	createFailureRecheck = 30 * time.Second
 	// withdrawalRecordedFor is how long after its end a withdrawal still counts for the next back-off.
 	withdrawalRecordedFor = 2 * time.Hour
 )
@@ -85,9 +91,14 @@ func refusedForMemory(message string) bool {
 	return quota || limitRange
 }
 
-// recheckPlacement returns the time after which a pod without a node counts as one whose memory is too large; 0 without such a pod.
+// recheckPlacement returns the time after which a pod without a node counts as one whose memory is too large, or after which a missing pod may
+// have been refused; 0 without such pods.
 func recheckPlacement(f *Facts) time.Duration {
 	recheck := time.Duration(0)
+	lacksPods := f.Workload != nil && f.Workload.Kind == v1alpha1.KindStatefulSet && len(f.Pods) < f.Workload.Replicas
+	if lacksPods && f.Injection != nil && f.Injection.Spec.Memory.Limit != nil {
+		recheck = createFailureRecheck
+	}
 	for i := range f.Pods {
 		if since := f.Pods[i].UnschedulableSince; !since.IsZero() {
 			recheck = Earliest(recheck, max(0, placementGrace-f.Now.Sub(since)))
