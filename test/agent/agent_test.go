@@ -46,7 +46,7 @@ func TestAgent(t *testing.T) {
 	shared.connect(t)
 	scenarios := map[string]scenario{}
 	for _, group := range []map[string]scenario{
-		versions(), frameworks(), setters(), loaders(), sharedJVMs(), runtimes(), unbounded(), ports(), heaps(), plans(), rebalances(),
+		versions(), frameworks(), setters(), loaders(), sharedJVMs(), runtimes(), unbounded(), ports(), heaps(), plans(), rebalances(), memtables(),
 	} {
 		maps.Copy(scenarios, group)
 	}

@@ -22,8 +22,8 @@ final class Definer {
     private static final String BRIDGE = "Bridge";
     /** The other classes, each after its superclass, and the entry point last. */
     static final String[] IN_LOADER = {
-        "SharedBounds", "InitialOptions", "OpenStore", "OwnCache", "OwnCaches", "BoundedStores", "ReportLimits", "ThreadTasks", "ClientMetrics",
-        "Client", "Clients", "BoundedSetter", "InLoaderAgent"
+        "SharedBounds", "InitialOptions", "Memtable", "StoreMemtable", "Memtables", "OpenStore", "OwnCache", "OwnCaches", "BoundedStores",
+        "ReportLimits", "ThreadTasks", "ClientMetrics", "Client", "Clients", "BoundedSetter", "InLoaderAgent"
     };
 
     private final Instrumentation instrumentation;

@@ -22,7 +22,8 @@ import org.objectweb.asm.Opcodes;
  *       KafkaStreams end there (2.8 to 4.4).
  *   <li>the constructors of {@code KafkaStreams}, at the end: passes the new client.
  *   <li>{@code TaskManager.handleAssignment(Map, Map)}, at the end: passes the tasks of a stream thread.
- *   <li>{@code RocksDBStore.openDB(Map, File)}, at the end: passes the field {@code db} of a store that has opened without an exception.
+ *   <li>{@code RocksDBStore.openDB(Map, File)}, at the end: passes a store that has opened without an exception, and its field
+ *       {@code db}.
  *   <li>the constructors of {@code LRUCache}, at the end: passes the capacity, which RocksJava does not return later.
  * </ul>
  *
@@ -163,7 +164,7 @@ final class Hooks implements ClassFileTransformer {
         }
     }
 
-    /** Inserts {@code Bridge.storeOpened(db)} before each return. */
+    /** Inserts {@code Bridge.storeOpened(this, db)} before each return. */
     private static final class AtEndOfOpen extends MethodVisitor {
         AtEndOfOpen(MethodVisitor next) {
             super(Opcodes.ASM9, next);
@@ -173,8 +174,9 @@ final class Hooks implements ClassFileTransformer {
         public void visitInsn(int opcode) {
             if (opcode == Opcodes.RETURN) {
                 visitVarInsn(Opcodes.ALOAD, 0);
+                visitVarInsn(Opcodes.ALOAD, 0);
                 visitFieldInsn(Opcodes.GETFIELD, STORE, "db", "L" + DATABASE + ";");
-                visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, Messages.STORE_OPENED, "(Ljava/lang/Object;)V", false);
+                visitMethodInsn(Opcodes.INVOKESTATIC, BRIDGE, Messages.STORE_OPENED, "(Ljava/lang/Object;Ljava/lang/Object;)V", false);
             }
             super.visitInsn(opcode);
         }

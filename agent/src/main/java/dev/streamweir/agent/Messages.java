@@ -16,7 +16,7 @@ public final class Messages {
     public static final String CLIENT_CREATED = "clientCreated";
     /** Arguments: the active and the standby tasks of the calling stream thread. Also sent on to the loader's classes. */
     public static final String TASKS_ASSIGNED = "tasksAssigned";
-    /** Arguments: the database of a store that the calling thread has just opened. Also sent on to the loader's classes. */
+    /** Arguments: a store that the calling thread has just opened, and its database. Also sent on to the loader's classes. */
     public static final String STORE_OPENED = "storeOpened";
     /** Arguments: a new cache and its capacity in bytes. */
     public static final String CACHE_CREATED = "cacheCreated";

@@ -31,9 +31,12 @@ final class BoundedStores {
     private final AtomicLong closed = new AtomicLong();
     private final AtomicBoolean active = new AtomicBoolean();
     private final AtomicBoolean failed = new AtomicBoolean();
+    private final AtomicBoolean memtableReported = new AtomicBoolean();
     /** The store that the calling thread is about to open. */
     private final ThreadLocal<OpenStore> opening = new ThreadLocal<>();
     private SharedBounds shared;
+    /** The memtables of the stores that share the write buffer manager; null without shared bounds. */
+    private Memtables memtables;
     private boolean decided;
 
     BoundedStores(BiFunction<String, Object[], Object> agent) {
@@ -66,6 +69,7 @@ final class BoundedStores {
         OpenStore store = applyCache(name, options, initial, bounds, replacesCaches);
         if (replacesCaches || options.writeBufferManager() == null) {
             options.setWriteBufferManager(bounds.writeBuffers);
+            store.sharesWriteBuffers = true;
         }
         long[] sizes = (long[]) send(Messages.STORE_SIZES, opened.get() - closed.get() + 1);
         if (sizes[0] > 0 && options.arenaBlockSize() == initial.arenaBlock) {
@@ -101,8 +105,10 @@ final class BoundedStores {
     /**
      * Checks the block cache of the store that the calling thread has just opened, and counts it. The thread has not yet given the store to another
      * one, so RocksDB cannot be closed meanwhile.
+     *
+     * @param ofKafka the RocksDBStore
      */
-    void opened(RocksDB db) {
+    void opened(Object ofKafka, RocksDB db) {
         OpenStore store = opening.get();
         opening.remove();
         if (store == null) {
@@ -123,8 +129,30 @@ final class BoundedStores {
             boolean known = store.ownCache != null && capacity == (Long) send(Messages.CAPACITY_OF, store.ownCache);
             ownCaches.opened(known ? store.ownCache : store, capacity);
         }
+        if (store.sharesWriteBuffers) {
+            addMemtable(store, ofKafka, db);
+        }
         if (!failed.get() && active.compareAndSet(false, true)) {
             send(Messages.BOUNDS_ACTIVE);
+        }
+    }
+
+    private void addMemtable(OpenStore store, Object ofKafka, RocksDB db) {
+        try {
+            store.memtable = new StoreMemtable(ofKafka, db);
+            Memtables all = currentMemtables();
+            all.add(store.memtable);
+            all.start();
+        } catch (Throwable failure) {
+            reportMemtable(failure.toString());
+        }
+    }
+
+    /** Reports the first memtable that cannot be flushed. */
+    private void reportMemtable(String cause) {
+        if (memtableReported.compareAndSet(false, true)) {
+            send(Messages.FINDING, "MemtableNotFlushed", "the memtable of an idle store cannot be flushed (" + cause
+                    + "), so busy stores may become slow when idle ones use up the write buffer manager");
         }
     }
 
@@ -150,6 +178,9 @@ final class BoundedStores {
             store.open = false;
             closed.incrementAndGet();
             ownCaches.closed(store);
+            if (store.memtable != null) {
+                currentMemtables().remove(store.memtable);
+            }
         }
     }
 
@@ -161,6 +192,7 @@ final class BoundedStores {
         if (!decided) {
             decided = true;
             shared = createShared();
+            memtables = shared == null ? null : new Memtables(shared.writeBufferLimit, this::reportMemtable);
         }
         return shared;
     }
@@ -192,6 +224,10 @@ final class BoundedStores {
 
     private synchronized SharedBounds currentBounds() {
         return shared;
+    }
+
+    private synchronized Memtables currentMemtables() {
+        return memtables;
     }
 
     /** Returns the usage of the shared cache. It is never closed, so reading it is safe. RocksJava has the method since 6.x. */

@@ -33,9 +33,9 @@ public final class Bridge {
         send(Messages.TASKS_ASSIGNED, active, standby);
     }
 
-    /** Passes the database of a store that the calling thread has just opened. */
-    public static void storeOpened(Object db) {
-        send(Messages.STORE_OPENED, db);
+    /** Passes a store that the calling thread has just opened, and its database. */
+    public static void storeOpened(Object store, Object db) {
+        send(Messages.STORE_OPENED, store, db);
     }
 
     /** Passes a new cache with its capacity in bytes. */

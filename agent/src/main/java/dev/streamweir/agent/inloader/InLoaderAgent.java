@@ -33,7 +33,7 @@ public final class InLoaderAgent implements BiFunction<String, Object[], Object>
                 clients.assigned((Map<?, ?>) arguments[0], (Map<?, ?>) arguments[1]);
                 return null;
             case Messages.STORE_OPENED:
-                stores.opened((RocksDB) arguments[0]);
+                stores.opened(arguments[0], (RocksDB) arguments[1]);
                 return null;
             case Messages.CLIENTS:
                 return clients.report();

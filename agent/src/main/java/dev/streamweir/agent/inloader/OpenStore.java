@@ -14,6 +14,10 @@ final class OpenStore {
     final boolean shared;
     /** Whether the store is open: a failed open is not counted. */
     boolean open;
+    /** Whether its memtables are charged to the shared write buffer manager. */
+    boolean sharesWriteBuffers;
+    /** Its memtables; null before it is open, and if they are not charged to the shared write buffer manager. */
+    Memtable memtable;
 
     OpenStore(String name, boolean shared, Cache ownCache) {
         this.name = name;

@@ -20,13 +20,16 @@ final class SharedBounds {
     final Cache cache;
     final WriteBufferManager writeBuffers;
     final long capacity;
+    /** The limit of the write buffer manager in bytes. */
+    final long writeBufferLimit;
 
-    SharedBounds(long capacity, long writeBufferManager) {
+    SharedBounds(long capacity, long writeBufferLimit) {
         RocksDB.loadLibrary();
         this.capacity = capacity;
+        this.writeBufferLimit = writeBufferLimit;
         // Not strict: a strict cache fails reads when it is pinned entirely, and a failed read ends its stream thread.
         cache = new LRUCache(capacity, shardBits(capacity), false, HIGH_PRIORITY);
-        writeBuffers = new WriteBufferManager(writeBufferManager, cache);
+        writeBuffers = new WriteBufferManager(writeBufferLimit, cache);
     }
 
     private static int shardBits(long capacity) {

@@ -4,6 +4,8 @@
 package dev.streamweir.agent.inloader;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
 import dev.streamweir.agent.Messages;
 import java.nio.file.Path;
@@ -21,6 +23,7 @@ import org.rocksdb.Options;
 import org.rocksdb.PlainTableConfig;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
+import org.rocksdb.WriteBufferManager;
 
 /** With a real RocksDB of the oldest release. */
 class BoundedStoresTest {
@@ -74,10 +77,14 @@ class BoundedStoresTest {
         InitialOptions initial = new InitialOptions(options);
         own.setConfig(options);
         OpenStore store = stores.bound(name, options, initial);
-        try (RocksDB db = RocksDB.open(options, folder.resolve(name).toString())) {
-            stores.opened(db);
-        }
+        openDatabase(name, options);
         return store;
+    }
+
+    private void openDatabase(String name, Options options) throws RocksDBException {
+        try (KafkaStore ofKafka = new KafkaStore(options, folder.resolve(name).toString())) {
+            stores.opened(ofKafka, ofKafka.db);
+        }
     }
 
     private static void setCache(Options options, BlockBasedTableConfig table, Cache cache) {
@@ -120,12 +127,31 @@ class BoundedStoresTest {
     }
 
     @Test
+    void flushesTheMemtablesOfTheSharedManager() throws RocksDBException {
+        OpenStore shared = open("one", options -> {});
+        OpenStore own = open("two", options -> options.setWriteBufferManager(new WriteBufferManager(MIB, new LRUCache(MIB))));
+        assertNotNull(shared.memtable);
+        assertNull(own.memtable, "its memtables have a manager of the application");
+        replacesCaches = true;
+        OpenStore replaced = open("three", options -> options.setWriteBufferManager(new WriteBufferManager(MIB, new LRUCache(MIB))));
+        assertNotNull(replaced.memtable);
+    }
+
+    @Test
+    void reportsAStoreWhoseMemtableCannotBeFlushed() throws RocksDBException {
+        Options options = options();
+        stores.bound("one", options, new InitialOptions(options));
+        try (RocksDB db = RocksDB.open(options, folder.resolve("one").toString())) {
+            stores.opened("a store of an unknown release", db);
+        }
+        assertEquals(List.of(Messages.FINDING + " MemtableNotFlushed", Messages.BOUNDS_ACTIVE), messages);
+    }
+
+    @Test
     void unreadableOptionsTurnBoundsOff() throws RocksDBException {
         open("one", options -> {});
         stores.bound("two", options(), null);
-        try (RocksDB db = RocksDB.open(options(), folder.resolve("two").toString())) {
-            stores.opened(db);
-        }
+        openDatabase("two", options());
         open("three", options -> {});
         assertEquals(List.of(Messages.BOUNDS_ACTIVE, Messages.STORE_NOT_BOUNDED + " the options of store two could not be read"), messages);
     }
@@ -139,9 +165,7 @@ class BoundedStoresTest {
 
     @Test
     void aStoreWithoutTheSetterTurnsBoundsOff() throws RocksDBException {
-        try (RocksDB db = RocksDB.open(options(), folder.resolve("one").toString())) {
-            stores.opened(db);
-        }
+        openDatabase("one", options());
         assertEquals(List.of(Messages.STORE_NOT_BOUNDED + " a store was opened without the agent's RocksDBConfigSetter"), messages);
         expect(0, 0, List.of());
     }
