@@ -64,7 +64,9 @@ func (p *process) awaitFullMemtables(t *testing.T) {
 	t.Helper()
 	const writes = 3000
 	var versions int
-	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(time.Second) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); <-tick.C {
 		result := p.send(t, fmt.Sprintf("writes %d", writes))
 		var err error
 		if versions, err = strconv.Atoi(result); err != nil {
