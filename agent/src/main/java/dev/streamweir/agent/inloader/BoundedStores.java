@@ -35,8 +35,6 @@ final class BoundedStores {
     /** The store that the calling thread is about to open. */
     private final ThreadLocal<OpenStore> opening = new ThreadLocal<>();
     private SharedBounds shared;
-    /** The memtables of the stores that share the write buffer manager; null without shared bounds. */
-    private Memtables memtables;
     private boolean decided;
 
     BoundedStores(BiFunction<String, Object[], Object> agent) {
@@ -130,19 +128,18 @@ final class BoundedStores {
             ownCaches.opened(known ? store.ownCache : store, capacity);
         }
         if (store.sharesWriteBuffers) {
-            addMemtable(store, ofKafka, db);
+            addMemtable(bounds.memtables, store, ofKafka, db);
         }
         if (!failed.get() && active.compareAndSet(false, true)) {
             send(Messages.BOUNDS_ACTIVE);
         }
     }
 
-    private void addMemtable(OpenStore store, Object ofKafka, RocksDB db) {
+    private void addMemtable(Memtables memtables, OpenStore store, Object ofKafka, RocksDB db) {
         try {
             store.memtable = new StoreMemtable(ofKafka, db);
-            Memtables all = currentMemtables();
-            all.add(store.memtable);
-            all.start();
+            memtables.add(store.memtable);
+            memtables.start();
         } catch (Throwable failure) {
             reportMemtable(failure.toString());
         }
@@ -152,7 +149,7 @@ final class BoundedStores {
     private void reportMemtable(String cause) {
         if (memtableReported.compareAndSet(false, true)) {
             send(Messages.FINDING, "MemtableNotFlushed", "the memtable of an idle store cannot be flushed (" + cause
-                    + "), so busy stores may become slow when idle ones use up the write buffer manager");
+                    + "), so busy stores may become slow; check the disk of the state directory, and use Kafka Streams 2.8 to 4.4");
         }
     }
 
@@ -179,7 +176,7 @@ final class BoundedStores {
             closed.incrementAndGet();
             ownCaches.closed(store);
             if (store.memtable != null) {
-                currentMemtables().remove(store.memtable);
+                currentBounds().memtables.remove(store.memtable);
             }
         }
     }
@@ -192,7 +189,6 @@ final class BoundedStores {
         if (!decided) {
             decided = true;
             shared = createShared();
-            memtables = shared == null ? null : new Memtables(shared.writeBufferLimit, this::reportMemtable);
         }
         return shared;
     }
@@ -200,7 +196,7 @@ final class BoundedStores {
     private SharedBounds createShared() {
         try {
             long[] bounds = (long[]) send(Messages.BOUNDS);
-            return bounds == null ? null : new SharedBounds(bounds[0], bounds[1]);
+            return bounds == null ? null : new SharedBounds(bounds[0], bounds[1], this::reportMemtable);
         } catch (Throwable failure) {
             send(Messages.BOUNDS_FAILED, failure.toString());
             return null;
@@ -224,10 +220,6 @@ final class BoundedStores {
 
     private synchronized SharedBounds currentBounds() {
         return shared;
-    }
-
-    private synchronized Memtables currentMemtables() {
-        return memtables;
     }
 
     /** Returns the usage of the shared cache. It is never closed, so reading it is safe. RocksJava has the method since 6.x. */

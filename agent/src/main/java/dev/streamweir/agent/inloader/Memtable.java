@@ -7,7 +7,10 @@ import org.rocksdb.RocksDBException;
 
 /** The memtables of one open store, those of all its column families together. */
 abstract class Memtable {
-    /** A store has few writes if it would take this many seconds to write as much again as its memtable holds. */
+    /**
+     * A store has few writes if it would take this many seconds to write as much again as its memtable holds. So a store with a constant rate of
+     * writes is flushed once in this time at most.
+     */
     static final int SECONDS_TO_DOUBLE = 10;
 
     /** The size in bytes at the last measurement; negative before the first one. */

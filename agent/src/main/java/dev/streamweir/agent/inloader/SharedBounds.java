@@ -3,6 +3,7 @@
 
 package dev.streamweir.agent.inloader;
 
+import java.util.function.Consumer;
 import org.rocksdb.Cache;
 import org.rocksdb.LRUCache;
 import org.rocksdb.RocksDB;
@@ -20,13 +21,16 @@ final class SharedBounds {
     final Cache cache;
     final WriteBufferManager writeBuffers;
     final long capacity;
-    /** The limit of the write buffer manager in bytes. */
-    final long writeBufferLimit;
+    /** The memtables of the stores that share the manager. */
+    final Memtables memtables;
 
-    SharedBounds(long capacity, long writeBufferLimit) {
+    /**
+     * @param memtableFailed receives the reason if a memtable cannot be flushed
+     */
+    SharedBounds(long capacity, long writeBufferLimit, Consumer<String> memtableFailed) {
         RocksDB.loadLibrary();
         this.capacity = capacity;
-        this.writeBufferLimit = writeBufferLimit;
+        memtables = new Memtables(writeBufferLimit, memtableFailed);
         // Not strict: a strict cache fails reads when it is pinned entirely, and a failed read ends its stream thread.
         cache = new LRUCache(capacity, shardBits(capacity), false, HIGH_PRIORITY);
         writeBuffers = new WriteBufferManager(writeBufferLimit, cache);

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.rocksdb.Options;
@@ -25,8 +26,9 @@ class MemtablesTest {
     Path folder;
 
     private final List<String> flushed = Collections.synchronizedList(new ArrayList<>());
-    private final List<String> failures = new ArrayList<>();
-    private final Memtables memtables = new Memtables(BUDGET, failures::add);
+    private final List<String> reported = Collections.synchronizedList(new ArrayList<>());
+    private volatile Consumer<String> failures = reported::add;
+    private final Memtables memtables = new Memtables(BUDGET, cause -> failures.accept(cause));
 
     /** A memtable of a size that the test sets. */
     private final class Simulated extends Memtable {
@@ -106,9 +108,9 @@ class MemtablesTest {
         memtables.check(1);
         memtables.check(1);
         assertEquals(List.of("other"), flushed);
-        assertEquals(List.of("org.rocksdb.RocksDBException: no space"), failures);
+        assertEquals(List.of("org.rocksdb.RocksDBException: no space"), reported);
         memtables.check(1);
-        assertEquals(1, failures.size());
+        assertEquals(1, reported.size());
     }
 
     @Test
@@ -124,6 +126,26 @@ class MemtablesTest {
             Thread.sleep(100);
         }
         assertFalse(memtables.isChecking(), "the thread ends with the last store");
+    }
+
+    @Test
+    void checksGoOnAfterAFailure() throws InterruptedException {
+        Simulated broken = new Simulated("broken", 900);
+        broken.fails = true;
+        failures = cause -> {
+            reported.add(cause);
+            throw new IllegalStateException(cause);
+        };
+        memtables.start();
+        for (int i = 0; i < 100 && reported.isEmpty(); i++) {
+            Thread.sleep(100);
+        }
+        new Simulated("later", 800);
+        memtables.start();
+        for (int i = 0; i < 100 && flushed.isEmpty(); i++) {
+            Thread.sleep(100);
+        }
+        assertEquals(List.of("later"), flushed);
     }
 
     @Test
