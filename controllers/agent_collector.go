@@ -27,7 +27,7 @@ type agentCollector struct {
 	*StreamAppReconciler
 }
 
-// newAgentGrace is the age from which a ConfigMap of the agent can be unneeded: the injection that names it is written after it.
+// newAgentGrace is the age from which a ConfigMap of the agent can be unneeded: the injection naming it is written after it.
 const newAgentGrace = time.Minute
 
 // setup registers the collector and its watches.

@@ -23,7 +23,7 @@ import (
 )
 
 // apply writes the differences, in an order in which each write is safe if the next one never happens: the agent and the plan first, both read
-// back; then the injection that names them; then the limits of running pods; and last the refreshes that make the kubelet load the
+// back; then the injection naming them; then the limits of running pods; and last the refreshes that make the kubelet load the
 // plan.
 func (r *StreamAppReconciler) apply(ctx context.Context, d *decision.Decision) (*decision.Outcome, error) {
 	outcome := &decision.Outcome{}

@@ -37,7 +37,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// ClientOptions returns options for a client that reads its own writes: a read waits until the cache has the pending writes of the object, a list
+// ClientOptions returns options for a client reading its own writes: a read waits until the cache has the pending writes of the object, a list
 // for those of the kind.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}

@@ -42,7 +42,7 @@ const topologyOfOrders = `Topologies:
       <-- KSTREAM-AGGREGATE-0000000001
 `
 
-// fakeAgents replaces the agents in the pods of a fixture: each running pod that mounts the agent's ConfigMap has one. It serves reports over
+// fakeAgents replaces the agents in the pods of a fixture: each running pod mounting the agent's ConfigMap has one. It serves reports over
 // HTTP. The running pods share the tasks of the application.
 type fakeAgents struct {
 	f      *fixture

@@ -167,7 +167,7 @@ func (s killScenario) run(f *fixture, newOperator func() func(context.Context) e
 	s.change(f)
 }
 
-// mortal is an operator that is killed before one of its writes, and then another one. The objects that the first one leaves must be safe.
+// mortal is an operator killed before one of its writes, and then another one. The objects that the first one leaves must be safe.
 type mortal struct {
 	f    *fixture
 	dead chan struct{}

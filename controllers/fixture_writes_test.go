@@ -75,7 +75,7 @@ func (g *writeGate) pass(verb string, object any, subresource string) error {
 	return nil
 }
 
-// withoutWatch adds Watch, which interceptors require, to a client that reads from a cache.
+// withoutWatch adds Watch, which interceptors require, to a client reading from a cache.
 type withoutWatch struct{ client.Client }
 
 func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {

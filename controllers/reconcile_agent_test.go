@@ -65,7 +65,7 @@ func (f *fixture) agentNames() []string {
 	return names
 }
 
-// unneededAgents returns the names of the ConfigMaps with agents that are marked as unneeded.
+// unneededAgents returns the names of the ConfigMaps with agents marked as unneeded.
 func (f *fixture) unneededAgents() []string {
 	var names []string
 	for _, m := range f.agentConfigMaps() {

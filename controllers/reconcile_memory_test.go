@@ -61,7 +61,7 @@ func (f *fixture) expectKept(before snapshot) {
 	}).Should(gomega.Equal(before), "plan, injection and limits stay")
 }
 
-// expectPlannedFromMemory expects a pod that is planned with its last known load.
+// expectPlannedFromMemory expects a pod planned with its last known load.
 func (f *fixture) expectPlannedFromMemory() {
 	f.t.Helper()
 	f.Expect(f.expectCondition(v1alpha1.ConditionAssignmentKnown, metav1.ConditionFalse, v1alpha1.ReasonReportsUnreachable)).To(

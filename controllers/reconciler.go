@@ -42,7 +42,7 @@ type StreamAppReconciler struct {
 	autoscalers     *autoscalers // nil before SetupWithManager
 }
 
-// The rights of the operator, verb by verb. The files that use a right give its reason.
+// The rights of the operator, verb by verb. The files using a right give its reason.
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=streamapps/status,verbs=get;patch
 // +kubebuilder:rbac:groups=streamweir.dev,resources=podinjections,verbs=get;list;watch;create;patch;delete;write-plans

@@ -281,7 +281,7 @@ func requestsFor(apps []v1alpha1.StreamApp) []reconcile.Request {
 	return requests
 }
 
-// gatherFor is the time in which the changes of the pods of one application gather before a pass: limits that are raised one after the other,
+// gatherFor is the time in which the changes of the pods of one application gather before a pass: limits raised one after the other,
 // annotations, new pods. Changes with which a pod may have failed do not wait.
 const gatherFor = 200 * time.Millisecond
 

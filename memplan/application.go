@@ -30,7 +30,7 @@ type Application struct {
 	Assignment Assignment
 	// Pods has the running pods by name.
 	Pods map[string]RunningPod
-	// PlanReaders are the limits of all pods that mount the plan, pending pods included.
+	// PlanReaders are the limits of all pods mounting the plan, pending pods included.
 	PlanReaders []Bytes
 
 	Range    Range
@@ -68,7 +68,7 @@ type RunningPod struct {
 
 // Failures are the pod failures to plan for.
 type Failures struct {
-	// Instances is the number of pods to plan for: running pods, and pods that are expected back.
+	// Instances is the number of pods to plan for: running pods, and pods expected back.
 	Instances int
 	// Tolerated is the number of pods that may fail with every survivor still within its limit.
 	Tolerated int
@@ -112,7 +112,7 @@ type ApplicationPlan struct {
 	RequiredNow, RequiredNowActive Bytes
 	// Representative is the plan of a new pod under Limit.
 	Representative Plan
-	// Published is the plan for containers to read: it is safe for the smallest limit of any pod that reads it, and covers as many
+	// Published is the plan for containers to read: it is safe for the smallest limit of any pod reading it, and covers as many
 	// failures as that limit holds.
 	Published Plan
 	// Pods has the running pods by name.
@@ -223,7 +223,7 @@ func (p *applicationPlanner) setNeighbours() {
 	p.Running = running
 }
 
-// heaviestOf returns the load that requires the largest limit; false without a load. Of several with the same limit it is the one with the
+// heaviestOf returns the load requiring the largest limit; false without a load. Of several with the same limit it is the one with the
 // most tasks, so that the order of the pods does not matter.
 func heaviestOf(w *Workload, policy Policy, loads []Load) (heaviest Load, found bool) {
 	floors := floorsOf{workload: w, policy: policy}
@@ -325,7 +325,7 @@ func (p *applicationPlanner) raiseTo(pod RunningPod, plan PodPlan) (limit Bytes,
 	return max(to, pod.Limit), false
 }
 
-// publishedLimit returns the limit that the published plan is for: the smallest of all pods that read it, new pods included.
+// publishedLimit returns the limit that the published plan is for: the smallest of all pods reading it, new pods included.
 func (p *applicationPlanner) publishedLimit(limit Bytes) Bytes {
 	if p.Withdrawn && limit > p.Range.Template {
 		limit = p.Range.Template

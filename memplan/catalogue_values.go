@@ -14,7 +14,7 @@ import (
 
 // value is the place of a config in a workload, with its default and its range.
 type value interface {
-	// roles are the consumers that have the config; one without a role for other configs.
+	// roles are the consumers with the config; one without a role for other configs.
 	roles() []role
 	// prefixes are those that a property may have, the one that wins first.
 	prefixes(role) []string

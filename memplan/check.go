@@ -13,7 +13,7 @@ import (
 // checker collects the errors of impossible inputs.
 type checker struct{ errs []error }
 
-// failf adds an error that names the field and its valid values.
+// failf adds an error naming the field and its valid values.
 func (c *checker) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }

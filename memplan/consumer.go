@@ -83,7 +83,7 @@ func (c *client) globalPartitions() Count {
 	return sum
 }
 
-// directMemory adds the direct buffers of JDK reads: each thread that reads from plaintext sockets keeps one of the size of its largest
+// directMemory adds the direct buffers of JDK reads: each thread reading from plaintext sockets keeps one of the size of its largest
 // response (measured; TLS reads through small buffers). From 3.8 on the state updater is a reading thread of its own.
 // jdk.nio.maxCachedBufferSize is no cure: reads become quadratic, and the peak stays (measured).
 //

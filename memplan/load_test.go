@@ -390,7 +390,7 @@ func union(p Pod) map[string]Task {
 	return all
 }
 
-// copiesOf counts the pods that have a task.
+// copiesOf counts the pods with a task.
 func copiesOf(a Assignment, task Task) int {
 	n := 0
 	for _, p := range a.Pods {

@@ -15,7 +15,7 @@ type layout struct {
 	cache             sharedCache
 	// usable is the part of the heap that lines may fill. They lack the heap deficit.
 	usable, heapDeficit Bytes
-	// native is the limit without headroom and heap, jvm the part of it that belongs to no store, state the rest for the stores. They lack
+	// native is the limit without headroom and heap, jvm the part of it belonging to no store, state the rest for the stores. They lack
 	// the deficit.
 	native, jvm, state, deficit Bytes
 }

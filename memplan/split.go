@@ -14,7 +14,7 @@ package memplan
 type Split struct {
 	// Threads that share the heap.
 	Threads int
-	// Heap is the part of the heap that lines may fill, 0.7 of it, without Process: the lines that belong to no thread.
+	// Heap is the part of the heap that lines may fill, 0.7 of it, without Process: the lines belonging to no thread.
 	Heap, Process Bytes
 	// HeapPerThread is Heap divided by the threads. Producer, Consumer and Buffer are the shares of one thread.
 	HeapPerThread, Producer, Consumer, Allocable, Buffer, Cache Bytes

@@ -231,7 +231,7 @@ type Workload struct {
 	Bounded bool
 }
 
-// Client is a KafkaStreams client that shares the JVM with the planned one: another application, with its own id, threads, tasks and
+// Client is a KafkaStreams client sharing the JVM with the planned one: another application, with its own id, threads, tasks and
 // configs. JVM, allocator, state directory and bounds are those of the process; those of its workload do not count.
 type Client struct {
 	ApplicationID string

@@ -101,7 +101,7 @@ var compatibleChain = []check{
 }
 
 // reportPortShared finds pods with the host's network whose agent cannot serve its report: another process of the node has its port. The second
-// pod of a node is one of them; a report of another pod, or one that requires another token, is that of another process.
+// pod of a node is one of them; a report of another pod, or one requiring another token, is that of another process.
 func reportPortShared(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	if f.Workload == nil || !f.Workload.Template.Spec.HostNetwork || f.AgentConfigMap == "" {
 		return nil

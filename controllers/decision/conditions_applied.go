@@ -157,7 +157,7 @@ func resizesPending(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	return nil
 }
 
-// podsWithoutPlan finds pods that run without this plan or the agent. Those that mount the plan of another StreamApp keep it. Those that were
+// podsWithoutPlan finds pods that run without this plan or the agent. Those mounting the plan of another StreamApp keep it. Those that were
 // created before the injection need a restart, and the user chooses when. Those that were created after it were missed by the admission policy.
 func podsWithoutPlan(f *Facts, _ *Decision, _ *Outcome) *verdict {
 	var older int

@@ -421,7 +421,7 @@ func TestReadySumsUpTheOtherConditions(t *testing.T) {
 	}
 }
 
-// TestEveryKafkaErrorHasAReason fails for a class that is added without a reason.
+// TestEveryKafkaErrorHasAReason fails for a class added without a reason.
 func TestEveryKafkaErrorHasAReason(t *testing.T) {
 	for name, value := range constantsOf(t, "../../assignment/errors.go", "Class") {
 		if class := assignment.Class(value); class != assignment.ClassNone && reasonOfClass[class] == "" {

@@ -71,7 +71,7 @@ type confirmation struct {
 	tasks [][]reportedTask // by report
 	// first and second are the two largest numbers of tasks that the reports imply for a subtopology, of different reports.
 	first, second map[taskSet]impliedTasks
-	// runs is the report with the fewest tasks that has an active task.
+	// runs is the report with the fewest tasks with an active task.
 	runs map[activeTask]int
 }
 

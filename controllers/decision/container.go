@@ -174,7 +174,7 @@ func wholeBytes(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// vmOptionsFile is the flag that names a file with JVM options. A JVM refuses to start with two of them in one variable, so the admission
+// vmOptionsFile is the flag naming a file with JVM options. A JVM refuses to start with two of them in one variable, so the admission
 // policy leaves such containers alone.
 const vmOptionsFile = "-XX:VMOptionsFile="
 

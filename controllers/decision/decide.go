@@ -73,7 +73,7 @@ func nextMemory(f *Facts) Memory {
 	return next
 }
 
-// awaitsTarget returns whether the target is missing and the injection stays for it: the pods of a workload that is created again must be
+// awaitsTarget returns whether the target is missing and the injection stays for it: the pods of a workload created again must be
 // injected from the first one on. An injection for an earlier target of the StreamApp does not stay.
 func awaitsTarget(f *Facts) bool {
 	if f.TargetProblem.Reason != v1alpha1.ReasonTargetNotFound || f.Mode() != v1alpha1.ModeEnforce || f.Injection == nil {
@@ -154,13 +154,13 @@ func tasksExpected(f *Facts) bool {
 	return f.Kafka.Unavailable.Reason != v1alpha1.ReasonNoSource || (knownBefore && agent)
 }
 
-// planTooLarge returns whether a pod that is created now gets less than the published plan is for: the template's limit was lowered, and
+// planTooLarge returns whether a pod created now gets less than the published plan is for: the template's limit was lowered, and
 // the injected limit does not apply to it. Then even a bootstrap plan is better.
 func planTooLarge(f *Facts) bool {
 	return publishedLimit(f.PlanConfigMap) > storedLimit(f)
 }
 
-// storedLimit returns the limit of a pod that is created now, with the injection as it is stored.
+// storedLimit returns the limit of a pod created now, with the injection as it is stored.
 func storedLimit(f *Facts) int64 {
 	limit := f.Container.Limit
 	if f.Injection == nil {
@@ -172,7 +172,7 @@ func storedLimit(f *Facts) int64 {
 	return limit.Value()
 }
 
-// rolloutInProgress returns whether pods that are expected back are unavailable, or have just returned. The tasks of the others are then in
+// rolloutInProgress returns whether pods expected back are unavailable, or have just returned. The tasks of the others are then in
 // transit, so limits and plan stay for the pods to come: the plan covers the gap. A changed template or StreamApp ends this.
 func rolloutInProgress(f *Facts) bool {
 	edited := f.Memory.ObservedGeneration != f.App.Generation
@@ -211,10 +211,10 @@ func (d *Decision) withdraw(withdrawal *Withdrawal) {
 	}
 }
 
-// raisingGrace is how long the plan waits for limits that are being raised. A kubelet raises one in less than a second (measured).
+// raisingGrace is how long the plan waits for limits being raised. A kubelet raises one in less than a second (measured).
 const raisingGrace = 5 * time.Second
 
-// raising returns for how long the plan may wait for limits that are being raised; 0 if none is, or if that takes too long.
+// raising returns for how long the plan may wait for limits being raised; 0 if none is, or if that takes too long.
 func (d *Decision) raising() time.Duration {
 	f := &d.Facts
 	inProgress := slices.ContainsFunc(runningPods(f.Pods), func(p Pod) bool { return ResizeOutcome(&p) == v1alpha1.ResizeInProgress })
@@ -232,7 +232,7 @@ func (d *Decision) raising() time.Duration {
 func (d *Decision) withdrawn() bool { return d.Memory.Withdrawal.active(d.Facts.Now) }
 
 // publish chooses the files of the plan. A larger plan is published only after the kubelet has raised the limits and the injection with the
-// larger limit is stored, and a smaller one before new pods get less: the planner makes it for the smallest limit of any pod that reads it.
+// larger limit is stored, and a smaller one before new pods get less: the planner makes it for the smallest limit of any pod reading it.
 // The stored injection is one of these limits, so growth takes two passes.
 func (d *Decision) publish(rollout bool) {
 	published := d.Facts.PlanConfigMap

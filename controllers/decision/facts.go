@@ -73,7 +73,7 @@ func (f *Facts) withCap(c NamespaceCap) *Facts {
 	return &result
 }
 
-// readsPlan returns whether the published plan must be safe for a pod's limit: the pod mounts this plan. A pod that mounts the plan of
+// readsPlan returns whether the published plan must be safe for a pod's limit: the pod mounts this plan. A pod mounting the plan of
 // another StreamApp, such as one from before a rename, keeps that plan until it is restarted.
 func (f *Facts) readsPlan(p *Pod) bool {
 	return p.PlanConfigMap == PlanConfigMapName(f.App.Name) && p.usesMemory()

@@ -26,7 +26,7 @@ import (
 //
 //	 running      counts as an instance.
 //	 starting     counts as an instance. Its tasks are still on the others, so the plan has to cover that many failures fewer.
-//	 unavailable  counts as an instance that is expected back. It covers one failure, too. It stays so during a rollout, and for
+//	 unavailable  counts as an instance expected back. It covers one failure, too. It stays so during a rollout, and for
 //	              replacementGrace while its replacement is pending, as long as no more pods are unavailable than are covered.
 //	 suspected    counts as lost, half a minute before Kubernetes reports the node. The published plan stays safe for its limit.
 //	 lost         does not count. The plan is made for the remaining instances.
@@ -45,7 +45,7 @@ const replacementGrace = 15 * time.Minute
 
 // Failures are the pod failures to plan for.
 type Failures struct {
-	// Instances is the number of pods to plan for: running pods, and pods that are expected back.
+	// Instances is the number of pods to plan for: running pods, and pods expected back.
 	Instances int
 	// Unavailable is the number of instances that do not run now.
 	Unavailable int
@@ -107,7 +107,7 @@ func countFailures(pods []Pod, workload *Workload, podFailuresToTolerate *int32,
 	return result
 }
 
-// pendingReplacements counts the pods that are being deleted within their grace period, and those that were created less than
+// pendingReplacements counts the pods being deleted within their grace period, and those that were created less than
 // replacementGrace ago and do not run yet. It also returns the time after which the first of them does not count any more; 0 without one.
 func pendingReplacements(pods []Pod, now time.Time) (count int, recheckAfter time.Duration) {
 	for i := range pods {

@@ -147,7 +147,7 @@ func (g fixture) facts(t *testing.T) *Facts {
 // status returns the status after a pass whose writes have no result.
 func (d *Decision) status() v1alpha1.StreamAppStatus { return StatusOf(d, d.outcome()) }
 
-// outcome returns the outcome of a pass that writes nothing, with the refusals that are known already.
+// outcome returns the outcome of a pass that writes nothing, with the refusals known already.
 func (d *Decision) outcome() *Outcome {
 	o := &Outcome{}
 	for _, refused := range d.Refused {

@@ -59,7 +59,7 @@ func TestHoldChangesNothing(t *testing.T) {
 	}
 }
 
-// TestInjectionAwaitsMissingTarget: the pods of a workload that is created again find the injection of the one before.
+// TestInjectionAwaitsMissingTarget: the pods of a workload created again find the injection of the one before.
 func TestInjectionAwaitsMissingTarget(t *testing.T) {
 	cases := map[string]struct {
 		change func(*World)

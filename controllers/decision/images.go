@@ -163,7 +163,7 @@ func (images Images) boundedPod(p *Pod) bool {
 	}
 }
 
-// excluded returns the images that are not injected now, sorted. An image whose name was moved to another digest starts anew.
+// excluded returns the images not injected now, sorted. An image whose name was moved to another digest starts anew.
 func (images Images) excluded(pods []Pod, now time.Time) []string {
 	var excluded []string
 	for _, known := range images {

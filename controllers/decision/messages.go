@@ -314,7 +314,7 @@ func podsOlderThanPlanText(f *Facts, count int) string {
 	return fmt.Sprintf("%s %s without %s; restart to apply it: %s", podsText(count), verbs, without, restartCommand(f))
 }
 
-// podsWithOtherPlanText names the first pod that mounts the plan of another StreamApp.
+// podsWithOtherPlanText names the first pod mounting the plan of another StreamApp.
 func podsWithOtherPlanText(f *Facts, pods []string) string {
 	verb := "mount"
 	if len(pods) == 1 {
@@ -351,11 +351,11 @@ func coldStartText(plan *Plan) string {
 		plan.Tasks, requiredText(plan.ColdStart))
 }
 
-// BootstrapServersText is for a StreamApp that names brokers without permission.
+// BootstrapServersText is for a StreamApp naming brokers without permission.
 const BootstrapServersText = "`kafka.bootstrapServers` requires the operator's flag --allow-bootstrap-servers; " +
 	"name a configured cluster in `kafka.cluster` instead"
 
-// UnknownClusterText is for a StreamApp that names a cluster which the operator does not have, or not for its namespace or group.
+// UnknownClusterText is for a StreamApp naming a cluster which the operator does not have, or not for its namespace or group.
 func UnknownClusterText(cluster, namespace, applicationID string) string {
 	return fmt.Sprintf("the operator has no Kafka cluster %q for group %q of namespace %s; set `kafka.cluster` to a cluster of its configuration",
 		cluster, applicationID, namespace)
@@ -405,7 +405,7 @@ func clampedText(f *Facts, pods []string, finding string) string {
 	return text + "; restart to apply the plan: " + restartCommand(f)
 }
 
-// reportPortSharedText names a pod with the host's network that shares the port of the report.
+// reportPortSharedText names a pod with the host's network sharing the port of the report.
 func reportPortSharedText(p *Pod) string {
 	return fmt.Sprintf("pod %s has the network of node %s, where another process uses port %d, so only one of them serves its report; run at most one such "+
 		"pod on a node (podAntiAffinity), or set hostNetwork: false", p.Name, p.Node, report.Port)

@@ -31,7 +31,7 @@ type Pod struct {
 
 	Phase       corev1.PodPhase
 	Terminating bool
-	// TerminatesBy is the end of the grace period of a pod that is being deleted; zero for others.
+	// TerminatesBy is the end of the grace period of a pod being deleted; zero for others.
 	TerminatesBy time.Time
 	// NodeLost: the node's kubelet has been silent for longer than the node controller's grace period.
 	NodeLost bool

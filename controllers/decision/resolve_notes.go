@@ -15,7 +15,7 @@ import (
 	"streamweir.dev/streamweir/memplan"
 )
 
-// specNotes returns the parts of the spec that have no effect.
+// specNotes returns the parts of the spec with no effect.
 func specNotes(f *Facts, w *memplan.Workload) []string {
 	var notes []string
 	known := func(name string) bool {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// storedResources returns a pod template's spec with the resources of the pods that are created from it: requests default to limits, and then
+// storedResources returns a pod template's spec with the resources of the pods created from it: requests default to limits, and then
 // LimitRanges add their defaults (k8s.io/kubernetes pkg/apis/core/v1, SetDefaults_Pod; plugin/pkg/admission/limitranger). The order of
 // LimitRanges is not defined in Kubernetes; here it is that of their names.
 func storedResources(spec *corev1.PodSpec, ranges []corev1.LimitRange) *corev1.PodSpec {
